@@ -1,4 +1,4 @@
-"""The scikit-learn adapter: its own checks, all of them, and the ways people use transformers."""
+"""The scikit-learn wrappers: all of scikit-learn's checks, pipelines and searches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pandas
 import polars
 import pytest
+from refusing import refuses
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
@@ -46,7 +47,7 @@ FRAME = pandas.DataFrame({"color": ["red", "blue", "red", "green"], "age": [1.0,
 
 
 def checks():
-    """All of scikit-learn's checks but one, which it skips itself where array API dispatch is off."""
+    """Return all of scikit-learn's checks but one, which it skips if array API dispatch is off."""
     for estimator in CHECKED:
         for _, check in estimator_checks_generator(estimator):
             name = getattr(check, "func", check).__name__
@@ -71,13 +72,13 @@ def test_parameters_are_the_options(kind):
 
 
 def test_wrong_parameters_are_refused_by_fit():
-    with pytest.raises(firth.FirthError, match=r"OneHot\.unseen must be one of error, missing; got 'ignore'"):
+    with refuses("invalid_value", method="OneHot", name="unseen", got="ignore"):
         OneHot(unseen="ignore").fit(FRAME)
     with pytest.raises(TypeError, match="no_such"):
         OneHot(no_such=1)
 
 
-def test_frames_keep_names_and_kinds():
+def test_data_frames_keep_names_and_types():
     encoder = OneHot(numeric="standardize").set_output(transform="pandas").fit(FRAME)
     found = encoder.transform(FRAME)
     assert list(found.columns) == ["color=red", "color=blue", "color=green", "age"] and found.index.equals(FRAME.index)
@@ -94,7 +95,7 @@ def test_frames_keep_names_and_kinds():
         encoder.get_feature_names_out(["a"])
 
 
-def test_arrays_are_told_by_their_place():
+def test_columns_of_arrays_are_named_by_position():
     encoder = OneHot().fit(FRAME.to_numpy(object))
     assert encoder.get_feature_names_out().tolist() == ["x0=red", "x0=blue", "x0=green", "x1"]
     assert encoder.get_feature_names_out(["color", "age"])[0] == "color=red"
@@ -115,7 +116,7 @@ def test_inverse():
 
 
 def test_column_transformer_pipeline_and_search():
-    """A colour or a large number decides: one component can't tell."""
+    """The label depends on a color or a large number, which one component cannot represent."""
     rng = np.random.default_rng(5)
     frame = pandas.DataFrame({"color": rng.choice(["red", "blue"], 400), "x": rng.normal(50, 20, 400)})
     target = (frame["color"] == "red") | (frame["x"] > 80)
@@ -130,7 +131,7 @@ def test_column_transformer_pipeline_and_search():
 
 
 def test_texts_in_pipelines_and_searches():
-    """Topics of the invented world: the dimension is searched, and the best is far above the most frequent topic."""
+    """A search over the dimension predicts topics of a synthetic corpus far better than the most frequent topic."""
     texts, topics = zip(*World(seed=31).topics(240), strict=True)
     often = max(map(topics.count, topics)) / len(topics)
     for steps, options in (
@@ -143,7 +144,7 @@ def test_texts_in_pipelines_and_searches():
         assert search.best_score_ > often + 0.3
 
 
-def test_texts_come_in_lists_series_and_columns():
+def test_texts_in_lists_series_and_columns():
     texts = ["red apples", "green apples", "blue cars", "red cars"]
     frame = pandas.DataFrame({"text": texts, "price": [1.0, 2.0, 3.0, 4.0]})
     model = TfIdf(min_count=1).fit(texts)
@@ -161,7 +162,7 @@ def test_texts_come_in_lists_series_and_columns():
             model.transform(bad)
 
 
-def test_a_method_without_a_transformer_is_named():
+def test_an_unknown_transformer_is_refused():
     with pytest.raises(AttributeError, match="no Word2Vec; it has Autoencoder, BERT, Binary"):
         firth.sklearn.Word2Vec  # noqa: B018
 
@@ -179,8 +180,8 @@ def test_import_firth_does_not_import_scikit_learn():
     assert subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": path}).returncode == 0
 
 
-def test_a_saved_model_gives_features(tmp_path):
-    """Any model that embeds, in a pipeline beside other columns and in a search."""
+def test_features_of_a_saved_model(tmp_path):
+    """A model that embeds texts, in a pipeline with other columns and in a search."""
     rows = list(World(seed=4).topics(120))
     texts, labels = [row.text for row in rows], [row.label for row in rows]
     for name, method in (("lsa", firth.LSA(dim=8)), ("skipgram", firth.SkipGram(dim=12, min_count=1))):
@@ -203,10 +204,10 @@ def test_a_saved_model_gives_features(tmp_path):
     ).fit(texts, labels)
     assert search.best_score_ > 0.5 > 2 / 8 and len(search.cv_results_["params"]) == 4
     frame = pandas.DataFrame({"text": texts, "size": [float(len(text)) for text in texts]})
-    beside = make_column_transformer((features, "text"), ("passthrough", ["size"]))
-    assert beside.fit_transform(frame).shape == (120, 9)
+    combined = make_column_transformer((features, "text"), ("passthrough", ["size"]))
+    assert combined.fit_transform(frame).shape == (120, 9)
     assert pickle.loads(pickle.dumps(features)).transform(texts[:2]).shape == (2, 8)
-    with pytest.raises(firth.FirthError, match="Features needs the folder"):
+    with refuses("missing_option"):
         Features().fit(texts)
     with pytest.raises(ValueError, match="Texts must be strings"):
         features.transform([3])
@@ -216,25 +217,24 @@ def by_comma(text: str) -> list[str]:
     return text.split(",")
 
 
-def test_lists_of_tokens_and_functions_that_split():
+def test_token_lists_and_tokenizer_functions():
     lists, labels = [["c++", "runs"], ["Apple", "pie"]] * 10, [0, 1] * 10
-    found = make_pipeline(TfIdf(), LogisticRegression()).fit(lists, labels)
-    assert found.predict([["c++"], ["Apple"]]).tolist() == [0, 1]
-    assert "c++" in found[0].get_feature_names_out() and found.predict(["c++", "Apple"]).tolist() == [0, 1]
+    pipeline = make_pipeline(TfIdf(), LogisticRegression()).fit(lists, labels)
+    assert pipeline.predict([["c++"], ["Apple"]]).tolist() == [0, 1]
+    assert "c++" in pipeline[0].get_feature_names_out() and pipeline.predict(["c++", "Apple"]).tolist() == [0, 1]
     texts = [",".join(tokens) for tokens in lists]
     split = clone(TfIdf(tokenizer=by_comma)).fit(texts)
-    assert (split.transform(texts) != found[0].transform(lists)).nnz == 0
+    assert (split.transform(texts) != pipeline[0].transform(lists)).nnz == 0
     assert split.get_params()["tokenizer"] is by_comma
     assert GridSearchCV(make_pipeline(TfIdf(tokenizer=by_comma), LogisticRegression()), {}, cv=2).fit(texts, labels)
     with pytest.raises(ValueError, match="number 1 is"):
         TfIdf().fit([["a"], 3])
 
 
-def test_features_of_a_model_with_a_function(tmp_path):
+def test_features_of_a_model_with_a_tokenizer_function(tmp_path):
     firth.SkipGram(dim=3, min_count=1, tokenizer=by_comma).fit(["a,b"] * 9).save(tmp_path / "model")
     texts = ["a,b", "b"]
     rows = Features(model=str(tmp_path / "model"), tokenizer=by_comma).fit(texts).transform(texts)
     assert (rows == firth.load(tmp_path / "model", tokenizer=by_comma).embed(texts)).all()
-    with pytest.raises(firth.FirthError) as refused:
+    with refuses("missing_tokenizer"):
         Features(model=str(tmp_path / "model")).fit(texts).transform(texts)
-    assert refused.value.code == "missing_tokenizer"

@@ -39,6 +39,8 @@ MODULES = {
     "finetuning.sentence": "finetuning.sentence_encoder",
     "finetuning.tags": "finetuning.token_classifier",
     "maps.keeping": "maps.layout_files",
+    "studies.contender": "studies.compared_models",
+    "studies.compared_model": "studies.compared_models",  # what the name below makes of an import
     "tables.label": "tables.ordinal",
     "tables.normalize": "tables.minmax",
 }
@@ -251,6 +253,17 @@ ATTRIBUTES = (
     Name("marked", "highlight_word", files=("*/maps/senses.py", "*/cli/senses.py")),
     Name("ways_of", "layer_trajectories"),
     Name("about", "metadata", files=("*/cli/index.py", "*/cli/search.py", "*/cli/info.py", "*/server/models.py")),
+    Name("Squeezed", "Compressed"),
+    Name("neighbors_kept", "neighbor_overlap"),
+    Name("told_apart", "two_sample_auc", quoted=True),
+    Name("Contender", "ComparedModel"),
+    Name("contenders", "compared_models", files=("src/firth/studies/*", "tests/studies/*")),
+    Name("contender", "compared_model", files=("src/firth/studies/*", "tests/studies/*")),
+    Name("Facts", "ModelMetadata", files=("src/firth/studies/*", "tests/studies/*")),
+    Name("labelled_task", "labeled_task"),
+    Name("are_alike", "are_indistinguishable"),
+    Name("parsed_try", "parse_range"),
+    Name("NOT_ASKED", "NOT_COMPARED"),
 )
 
 

@@ -1,13 +1,13 @@
-"""Firth's methods as scikit-learn transformers: for Pipeline, ColumnTransformer, GridSearchCV and the rest.
+"""Firth's methods as scikit-learn transformers, for Pipeline, ColumnTransformer, GridSearchCV and other tools.
 
     from firth.sklearn import LSA, OneHot
     make_pipeline(OneHot(unseen="missing"), LogisticRegression())   # a table's columns
     make_pipeline(LSA(dim=100), LogisticRegression())               # a list of texts
-    make_pipeline(Features(model="minilm"), LogisticRegression())   # the same, by a model that is there already
+    make_pipeline(Features(model="minilm"), LogisticRegression())   # a list of texts, by a saved model
 
-`Features` takes the folder of any model that embeds texts. Each other class has the options of its method as
-parameters, made from the method's fields at the first use; the fitted model of Firth is `model_`. Needs scikit-learn,
-the extra `sklearn`.
+`Features` takes the folder of any model that embeds texts. Each other class has the options of its method as parameters
+and is created from the method's fields at first use; the fitted Firth model is `model_`. Needs scikit-learn, the extra
+`sklearn`.
 """
 
 from __future__ import annotations
@@ -38,41 +38,43 @@ except ImportError as error:
 
 
 class Transformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """What all classes share."""
+    """Base class of the transformers of methods."""
 
     method: ClassVar[type[Method]]
     model_: Any
 
     def _settings(self) -> Method:
-        """The parameters as a method; a search over np.arange gives NumPy's numbers, made plain here."""
-        given = self.get_params(deep=False)
-        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+        """Return the parameters as a method; NumPy scalars, as from a search over np.arange, become Python numbers."""
+        params = self.get_params(deep=False)
+        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
         settings: Method = build_settings(self.method, plain)
         return settings
 
 
 class TextTransformer(Transformer):
-    """A list, array or series of texts (or of lists of their tokens) in; a row a text out. Learned with
-    `deterministic`, so that a search tells options apart, not runs."""
+    """Transforms a list, array or series of texts (or of lists of tokens) into one row per text.
+
+    Training is deterministic, so that a search compares options and not random runs.
+    """
 
     def fit(self, X: Any, y: Any = None) -> TextTransformer:  # noqa: N803
-        """Learns from texts; `y` is not looked at."""
+        """Train on texts; `y` is ignored."""
         self.model_ = self._settings().fit(texts_of(X), Run(deterministic=True))
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803
-        """The texts as vectors: sparse rows where the model keeps a matrix of documents by words."""
+        """Return one row per text; sparse for models of word counts."""
         check_is_fitted(self)
-        given = texts_of(X)
-        return self.model_.transform(given) if hasattr(self.model_, "transform") else self.model_.embed(given)
+        texts = texts_of(X)
+        return self.model_.transform(texts) if hasattr(self.model_, "transform") else self.model_.embed(texts)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Words where each column is one, else the method's name with a number."""
+        """Return the words if each column is a word, else the method's name with a number."""
         check_is_fitted(self)
         if hasattr(self.model_, "transform"):
             return np.array(self.model_.matrix_keys[1], dtype=object)
         name = self.method.method_name()
-        return np.array([f"{name}{place}" for place in range(self.model_.embed([]).shape[1])], dtype=object)
+        return np.array([f"{name}{column}" for column in range(self.model_.embed([]).shape[1])], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -81,35 +83,35 @@ class TextTransformer(Transformer):
 
 
 class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Texts as the vectors of a saved model, which `fit` leaves as it is: any that embeds texts.
+    """Embeds texts with a saved model, which `fit` does not change.
 
-    model: its folder (or a fastText file), Firth's, Hugging Face's or sentence-transformers'
-    normalize: each vector gets length 1 (default False)
-    tokenizer: the function that the model was trained with, where its tokenizer is one
+    model: the folder of a model that embeds texts (of Firth, Hugging Face or sentence-transformers) or a fastText file
+    normalize: scale each vector to length 1 (default False)
+    tokenizer: the function that the model was trained with, if its tokenizer is a function
 
-    A search computes them anew for each fit: `Pipeline(…, memory=FOLDER)` keeps them.
+    A search computes the vectors again for each fit; `Pipeline(…, memory=FOLDER)` caches them.
     """
 
     def __init__(self, *, model: Any = "", normalize: bool = False, tokenizer: Any = None) -> None:
         self.model, self.normalize, self.tokenizer = model, normalize, tokenizer
 
     def fit(self, X: Any, y: Any = None) -> Features:  # noqa: N803
-        """Opens the model; neither `X` nor `y` changes it."""
+        """Load the model; `X` and `y` do not change it."""
         texts_of(X)
-        self.n_features_out_ = int(opened(str(self.model), self.tokenizer).embed([]).shape[1])
+        self.n_features_out_ = int(load_embedder(str(self.model), self.tokenizer).embed([]).shape[1])
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
-        """One row a text."""
+        """Return one row per text."""
         check_is_fitted(self)
-        rows: NDArray[np.float32] = opened(str(self.model), self.tokenizer).embed(texts_of(X))
+        rows: NDArray[np.float32] = load_embedder(str(self.model), self.tokenizer).embed(texts_of(X))
         return unit_rows(rows) if self.normalize else rows
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """The method's name with a number."""
+        """Return the method's name with a number for each column."""
         check_is_fitted(self)
-        name = type(opened(str(self.model), self.tokenizer).method).method_name()
-        return np.array([f"{name}{place}" for place in range(self.n_features_out_)], dtype=object)
+        name = type(load_embedder(str(self.model), self.tokenizer).method).method_name()
+        return np.array([f"{name}{column}" for column in range(self.n_features_out_)], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -117,17 +119,17 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def opened(path: str, tokenizer: Any = None) -> Any:
-    """A saved model that embeds."""
+def load_embedder(path: str, tokenizer: Any = None) -> Any:
+    """Load a saved model that embeds texts, from the cache if its files have not changed."""
     if not path:
         raise FirthError("missing_option", "Features needs the folder of a model: Features(model=FOLDER).")
-    place = Path(path, "config.json") if Path(path).is_dir() else Path(path)
-    return kept(path, (place.stat().st_ino, place.stat().st_mtime_ns) if place.exists() else None, tokenizer)
+    file = Path(path, "config.json") if Path(path).is_dir() else Path(path)
+    return cached_model(path, (file.stat().st_ino, file.stat().st_mtime_ns) if file.exists() else None, tokenizer)
 
 
 @lru_cache(maxsize=4)
-def kept(path: str, stamp: tuple[int, int] | None, tokenizer: Any) -> Any:
-    """For a search clones its transformers many times; `stamp` tells a folder that was replaced."""
+def cached_model(path: str, stamp: tuple[int, int] | None, tokenizer: Any) -> Any:
+    """Load a model once although a search clones its transformers; `stamp` changes if the folder is replaced."""
     from firth.core.model import Embeds
     from firth.core.saved import load
 
@@ -135,7 +137,7 @@ def kept(path: str, stamp: tuple[int, int] | None, tokenizer: Any) -> Any:
     if not isinstance(model, Embeds):
         raise FirthError(
             "unsupported_model",
-            "{path} embeds no texts ({method}).",
+            "The model at {path} ({method}) does not embed texts.",
             path=path,
             method=type(model.method).method_name(),
         )
@@ -143,75 +145,75 @@ def kept(path: str, stamp: tuple[int, int] | None, tokenizer: Any) -> Any:
 
 
 def texts_of(X: Any) -> list[Any]:  # noqa: N803
-    """Texts (or lists of their tokens) in a list, an array or a series; or in the one column of a table, as a
-    ColumnTransformer may give it."""
+    """Return texts (or lists of tokens) of a list, array or series, or of a table with one column, as a
+    ColumnTransformer passes it."""
     if isinstance(X, str):
-        raise ValueError("Texts must be a list, array or series; got one text. Put it in a list.")
+        raise ValueError("Texts must be a list, array or series; got a single str. Put it in a list.")
     if getattr(X, "ndim", 1) == 2 or hasattr(X, "columns"):
         shape = np.shape(X)
         if shape[1] != 1:
             raise ValueError(f"Texts must be one column; got {shape[1]}. Name the column, as in (LSA(), 'text').")
         X = np.asarray(X)[:, 0]  # noqa: N806
-    found = list(X)
-    for place, text in enumerate(found):
+    texts = list(X)
+    for number, text in enumerate(texts):
         if not isinstance(text, str) and not is_token_list(text):
-            raise ValueError(f"Texts must be strings, or lists of tokens; number {place} is {text!r}.")
-    return found
+            raise ValueError(f"Texts must be strings or lists of tokens; number {number} is {text!r}.")
+    return texts
 
 
 class TableTransformer(Transformer):
-    """Columns of a data frame keep their kinds; those of an array of objects go by what they hold."""
+    """Transforms a table. Columns of a data frame keep their types; those of an object array are detected."""
 
     def fit(self, X: Any, y: Any = None) -> TableTransformer:  # noqa: N803
-        """Learns the codes of a table's columns; `y` is not looked at."""
+        """Fit the encoding of a table's columns; `y` is ignored."""
         table = self._table(X, reset=True)
         self.model_ = self._settings().fit(table, Run(deterministic=True))
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803
-        """The table as numbers."""
+        """Return the table as numbers."""
         check_is_fitted(self)
         return self.model_.transform(self._table(X, reset=False))
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """The table that has these numbers, as an array: of floats, or of objects where there are categories."""
+        """Return the table with these numbers as an array of floats, or of objects if there are categories."""
         check_is_fitted(self)
         columns = self.model_.inverse(X).to_dict()
-        kinds = {type(value) for values in columns.values() for value in values}
-        numeric = kinds <= {int, float, type(None)}
-        found = np.empty((len(next(iter(columns.values()), [])), len(columns)), np.float64 if numeric else object)
-        for place, values in enumerate(columns.values()):
-            found[:, place] = values
-        return found
+        types = {type(value) for values in columns.values() for value in values}
+        numeric = types <= {int, float, type(None)}
+        table = np.empty((len(next(iter(columns.values()), [])), len(columns)), np.float64 if numeric else object)
+        for column, values in enumerate(columns.values()):
+            table[:, column] = values
+        return table
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns that `transform` gives."""
+        """Return the names of the columns of `transform`."""
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
         return np.array(self.model_.features([str(name) for name in names]), dtype=object)
 
     def _table(self, X: Any, *, reset: bool) -> Table:  # noqa: N803
-        gaps = bool(self.__sklearn_tags__().input_tags.allow_nan)
-        finite = "allow-nan" if gaps else True
-        if hasattr(X, "columns") and hasattr(X, "shape"):  # a data frame: an array of it would lose the kinds
+        allow_missing = bool(self.__sklearn_tags__().input_tags.allow_nan)
+        finite = "allow-nan" if allow_missing else True
+        if hasattr(X, "columns") and hasattr(X, "shape"):  # a data frame: an array would lose the column types
             validate_data(self, X, reset=reset, skip_check_array=True)
         else:
-            least = getattr(self.method, "min_rows", 1) if reset else 1
+            min_rows = getattr(self.method, "min_rows", 1) if reset else 1
             X = validate_data(  # noqa: N806
-                self, X, reset=reset, dtype=None, ensure_all_finite=finite, ensure_min_samples=least
+                self, X, reset=reset, dtype=None, ensure_all_finite=finite, ensure_min_samples=min_rows
             )
         names = getattr(self, "feature_names_in_", None)
         try:
-            return Table(X).renamed([f"x{place}" for place in range(X.shape[1])] if names is None else list(names))
-        except CellError as error:  # what scikit-learn's estimators say
+            return Table(X).renamed([f"x{column}" for column in range(X.shape[1])] if names is None else list(names))
+        except CellError as error:  # scikit-learn's estimators raise this text, which its checks require
             raise TypeError(f"{error} A cell of the argument must be a string or a number.") from None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         options = {item.name for item in options_of(self.method)}
-        gaps = getattr(self.method, "accepts_missing", False)
-        tags.input_tags.allow_nan = gaps or ("missing" in options and self.missing != "error")
-        tags.input_tags.categorical = gaps or "unseen" in options
+        accepts_missing = getattr(self.method, "accepts_missing", False)
+        tags.input_tags.allow_nan = accepts_missing or ("missing" in options and self.missing != "error")
+        tags.input_tags.categorical = accepts_missing or "unseen" in options
         return tags
 
 
@@ -219,12 +221,13 @@ BASES = {"table": TableTransformer, "text": TextTransformer, "tagged": TextTrans
 
 
 def transformer(method: type[Method]) -> Any:
-    """The class of a method."""
+    """Create the transformer class of a method."""
     fields = [(item.name, item.kind, dataclasses.field(default=item.default)) for item in options_of(method)]
-    about = "\n".join(f"{item.name}: {item.help} (default {item.default!r})" for item in options_of(method))
-    space = {"__module__": __name__, "__doc__": f"{method.__doc__}\n\nParameters:\n\n{about}\n", "method": method}
+    parameters = "\n".join(f"{item.name}: {item.help} (default {item.default!r})" for item in options_of(method))
+    doc = f"{method.__doc__}\n\nParameters:\n\n{parameters}\n"
+    namespace = {"__module__": __name__, "__doc__": doc, "method": method}
     return dataclasses.make_dataclass(
-        method.__name__, fields, bases=(BASES[method.kind],), namespace=space, eq=False, repr=False, kw_only=True
+        method.__name__, fields, bases=(BASES[method.kind],), namespace=namespace, eq=False, repr=False, kw_only=True
     )
 
 
@@ -237,5 +240,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    found = [registry.method(name) for name in registry.method_classes()]
-    return sorted(["Features", *(method.__name__ for method in found if method.kind in BASES)])
+    methods = [registry.method(name) for name in registry.method_classes()]
+    return sorted(["Features", *(method.__name__ for method in methods if method.kind in BASES)])

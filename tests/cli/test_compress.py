@@ -83,13 +83,13 @@ def test_methods_are_compared(call, folder):
     ]  # fmt: skip
     found = told["methods"]
     assert found["PCA"]["lost"] < 0.01 < found["LSA"]["lost"] + 0.02 and found["PCA"]["probe"] > 0.8
-    assert found["VAE"]["told_apart"] < found["columns drawn alone"]["told_apart"]
+    assert found["VAE"]["two_sample_auc"] < found["columns drawn alone"]["two_sample_auc"]
     (folder / "gap.csv").write_text((folder / "t.csv").read_text() + "1,2,,x\n")
     gap = call("compress", "gap.csv", "--dim", 1, "--label", "kind", "--columns", "a,b", "--epochs", 1, "--json")
     assert "1 of 121 rows have no kind and are left out; the first is row 121" in gap.stderr
     assert json.loads(gap.stdout)["rows"] == told["rows"]
     text = call("compress", "t.csv", "--text", "kind", "--dim", 1, "--epochs", 2).stdout
-    assert "neighbours kept" in text and "24 rows" in text
+    assert "neighbor overlap" in text and "24 rows" in text
 
 
 def test_vectors_are_squeezed(call, folder):

@@ -1,4 +1,4 @@
-"""Analogies, held against gensim's scorer on the same vectors and against Vectors.analogy one question at a time."""
+"""Analogies, compared with gensim's scorer on the same vectors and with Vectors.analogy one question at a time."""
 
 import json
 from pathlib import Path
@@ -6,30 +6,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gensim.models import KeyedVectors
+from refusing import refuses
 
-from firth import FirthError, Vectors
+from firth import Vectors
 from firth.evaluate import Section, analogies, analogy, common_questions, read_questions
 
 CASES = (str, str.upper, str.title)
 
 
 def planted(seed: int, pairs: int = 20, noise: float = 0.25) -> tuple[Vectors, list[Section]]:
-    """Words in which second − first is nearly one direction a section, some in several cases, some missing."""
+    """Return words in which second − first is nearly constant per section; some in several cases, some missing."""
     rng = np.random.default_rng(seed)
     keys: list[str] = []
     rows: list[np.ndarray] = []
     sections = []
     for name in ("capitals", "gram1-plural"):
         offset = rng.normal(size=12)
-        couples = [(f"{name[:2]}a{i}", f"{name[:2]}b{i}") for i in range(pairs)]
-        for a, b in couples:
+        word_pairs = [(f"{name[:2]}a{i}", f"{name[:2]}b{i}") for i in range(pairs)]
+        for a, b in word_pairs:
             base = rng.normal(size=12)
             for word, vector in ((a, base), (b, base + offset)):
                 if rng.random() < 0.9:
                     for spelled in rng.permutation([case(word) for case in CASES])[: rng.integers(1, 4)]:
                         keys.append(str(spelled))
                         rows.append(vector + noise * rng.normal(size=12))
-        questions = [(a, b, c, d) for a, b in couples for c, d in couples if a != c]
+        questions = [(a, b, c, d) for a, b in word_pairs for c, d in word_pairs if a != c]
         sections.append(Section(name, tuple(questions)))
     order = rng.permutation(len(keys))
     return Vectors([keys[i] for i in order], np.array(rows)[order]), sections
@@ -56,7 +57,7 @@ def test_equals_gensim(seed, restrict, fold_case, tmp_path):
     ours = analogies(vectors, path, restrict=restrict, fold_case=fold_case)
     expected = [(len(s["correct"]), len(s["correct"]) + len(s["incorrect"])) for s in theirs]
     assert [(s.correct, s.answered) for s in (*ours.sections, ours.total)] == expected
-    assert 0 < ours.total.correct < ours.total.answered < ours.total.asked  # the case tests something
+    assert 0 < ours.total.correct < ours.total.answered < ours.total.questions  # the case is not trivial
 
 
 @pytest.mark.parametrize("method", ["add", "mul"])
@@ -65,13 +66,13 @@ def test_equals_one_question_at_a_time(method, monkeypatch):
     monkeypatch.setattr(analogy, "BATCH_BYTES", 7 * 4 * len(vectors))  # batches of 7: their seams are crossed
     ours = analogies(vectors, sections, method=method, fold_case=False)
     for section, score in zip(sections, ours.sections, strict=True):
-        known = [q for q in section.questions if all(word in vectors for word in q)]
-        right = [q for q in known if vectors.analogy(*q[:3], method=method)[0].key == q[3]]
-        assert (score.answered, score.correct) == (len(known), len(right))
+        answerable = [q for q in section.questions if all(word in vectors for word in q)]
+        correct = [q for q in answerable if vectors.analogy(*q[:3], method=method)[0].key == q[3]]
+        assert (score.answered, score.correct) == (len(answerable), len(correct))
     assert 0 < ours.total.correct < ours.total.answered
 
 
-def test_the_more_frequent_spelling_stands_for_a_word():
+def test_the_more_frequent_spelling_represents_a_word():
     east, north = [1.0, 0.0], [0.0, 1.0]
     rows = [east, north, east, [1.1, 0.1], [0.05, 1.0], [-1.0, -1.0]]
     vectors = Vectors(["man", "Woman", "WOMAN", "king", "QUEEN", "queen"], rows)
@@ -80,7 +81,7 @@ def test_the_more_frequent_spelling_stands_for_a_word():
     assert analogies(vectors, question, fold_case=False).total.answered == 0
 
 
-def test_sums_and_reasons():
+def test_totals_and_reasons_of_skipped_questions():
     vectors = Vectors(list("abcdef"), np.eye(6))
     sections = [
         Section("capitals", (("a", "b", "c", "d"), ("a", "b", "x", "y"), ("a", "b", "x", "f"))),
@@ -88,7 +89,9 @@ def test_sums_and_reasons():
         Section("empty", ()),
     ]
     result = analogies(vectors, sections, restrict=5)
-    assert [(s.name, s.asked, s.answered, s.skipped) for s in (result.semantic, result.syntactic, result.total)] == [
+    assert [
+        (s.name, s.questions, s.answered, s.skipped) for s in (result.semantic, result.syntactic, result.total)
+    ] == [
         ("semantic", 3, 1, 2),
         ("syntactic", 1, 0, 1),
         ("total", 4, 1, 3),
@@ -102,12 +105,12 @@ def test_sums_and_reasons():
     json.dumps(result.to_json(), allow_nan=False)
 
 
-def test_every_word_given_leaves_no_answer():
+def test_question_words_are_never_answers():
     vectors = Vectors(["a", "b", "c"], np.eye(3))
     assert analogies(vectors, [Section("s", (("a", "b", "c", "a"),))]).total.correct == 0
 
 
-def test_common_questions_are_those_all_can_answer():
+def test_common_questions_are_those_that_all_models_can_answer():
     one, other = Vectors(list("abcdx"), np.eye(5)), Vectors(list("ABCDy"), np.eye(5))
     sections = [Section("s", (("a", "b", "c", "d"), ("a", "b", "c", "x"), ("a", "b", "c", "y")))]
     shared = common_questions(sections, one, other)
@@ -124,32 +127,32 @@ def test_reads_sections_and_blank_lines(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "code", "values"),
     [
-        (b": s\na b c d\na b c\n", "line 3: a question has 4 words; got 3"),
-        (b"a b c d\n", "line 1: a line ': section name'"),
-        (b": s\n", "no questions"),
-        (b"", "no questions"),
-        (b": s\na b c \xff\n", "not UTF-8"),
+        (b": s\na b c d\na b c\n", "malformed_data", {"number": 3, "got": 3, "line": "a b c"}),
+        (b"a b c d\n", "malformed_data", {"number": 1}),
+        (b": s\n", "empty_data", {}),
+        (b"", "empty_data", {}),
+        (b": s\na b c \xff\n", "invalid_encoding", {"start": 10}),
     ],
 )
-def test_bad_files(content, message, tmp_path):
+def test_malformed_files_are_refused(content, code, values, tmp_path):
     path = tmp_path / "q.txt"
     path.write_bytes(content)
-    with pytest.raises(FirthError, match=message):
+    with refuses(code, path=path, **values):
         read_questions(path)
 
 
-def test_bad_requests(tmp_path):
+def test_invalid_arguments_are_refused(tmp_path):
     vectors = Vectors(["a", "b"], [[1, 0], [np.nan, 1]])
     question = [Section("s", (("a", "b", "a", "b"),))]
-    with pytest.raises(FirthError, match=r"'b' \(row 1\)"):
+    with refuses("non_finite", key="b", row=1):
         analogies(vectors, question)
-    with pytest.raises(FirthError, match="add or mul; got 'sum'"):
+    with refuses("invalid_value", option="method", got="sum"):
         analogies(vectors, question, method="sum")
-    with pytest.raises(FirthError, match="restrict must be at least 1"):
+    with refuses("invalid_value", option="restrict", got=0):
         analogies(vectors, question, restrict=0)
-    with pytest.raises(FirthError, match=r"Cannot read .*No such file"):
+    with refuses("unreadable_file", path=tmp_path / "none.txt", reason="No such file or directory"):
         analogies(vectors, tmp_path / "none.txt")
-    with pytest.raises(FirthError, match="at least one set of vectors"):
+    with refuses("too_few"):
         common_questions(question)

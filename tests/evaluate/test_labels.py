@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import refuses
 from sklearn.metrics import f1_score, precision_recall_fscore_support
 
-import firth
 from firth.evaluate import classification
 
 
 class Fixed:
-    """Predicts what it was told, best first."""
+    """Predicts fixed labels, most probable first."""
 
     def __init__(self, answers):
         self.answers = dict(answers)
@@ -26,7 +26,7 @@ def test_by_hand():
     )
     truth = [("1", ["a", "b"]), ("2", "a"), ("3", "b"), ("4", ["never met"]), ("1", [])]
     one = classification(model, truth)
-    assert (one.texts, one.unlabelled, one.best_right) == (4, 1, 1)
+    assert (one.texts, one.unlabeled, one.best_right) == (4, 1, 1)
     assert one.accuracy == 1 / 4 and one.precision == 1 / 3 and one.recall == 1 / 5
     both = classification(model, truth, k=2)
     assert both.precision == 3 / 6 and both.recall == 3 / 5 and both.accuracy == 1 / 4
@@ -39,21 +39,21 @@ def test_against_scikit_learn():
     rng = np.random.default_rng(4)
     truth, given = (rng.choice(["a", "b", "c"], 3000, p=p).tolist() for p in ([0.7, 0.2, 0.1], [0.5, 0.3, 0.2]))
     model = Fixed({str(i): [(label, 1.0)] for i, label in enumerate(given)})
-    found = classification(model, [(str(i), label) for i, label in enumerate(truth)])
+    result = classification(model, [(str(i), label) for i, label in enumerate(truth)])
     expected = precision_recall_fscore_support(truth, given, labels=["a", "b", "c"])
-    for score, *figures in zip(found.scores, *expected, strict=True):
-        assert (score.precision, score.recall, score.f1, score.texts) == pytest.approx(tuple(figures))
-    assert found.macro_f1 == pytest.approx(f1_score(truth, given, average="macro"))
-    assert found.accuracy == found.precision == found.recall == np.mean(np.array(truth) == np.array(given))
-    assert "accuracy 0." in str(found) and found.to_json()["labels"]["a"]["texts"] == found.scores[0].texts
+    for score, *metrics in zip(result.scores, *expected, strict=True):
+        assert (score.precision, score.recall, score.f1, score.texts) == pytest.approx(tuple(metrics))
+    assert result.macro_f1 == pytest.approx(f1_score(truth, given, average="macro"))
+    assert result.accuracy == result.precision == result.recall == np.mean(np.array(truth) == np.array(given))
+    assert "accuracy 0." in str(result) and result.to_json()["labels"]["a"]["texts"] == result.scores[0].texts
 
 
-def test_nothing_to_compare_with_is_an_error():
-    with pytest.raises(firth.FirthError, match="None of the 1 texts has a label"):
+def test_texts_without_labels_are_refused():
+    with refuses("empty_data", n_texts=1):
         classification(Fixed({}), [("a", [])])
 
 
-def test_labels_that_are_numbers_are_those_that_were_learned():
+def test_numbers_are_accepted_as_labels():
     model = Fixed({"1": [("5", 0.6)], "2": [("4", 0.9)], "3": [("5", 0.9)]})
-    found = classification(model, [("1", 5), ("2", np.float64(4.0)), ("3", float("nan"))])
-    assert (found.texts, found.unlabelled, found.accuracy) == (2, 1, 1.0)
+    result = classification(model, [("1", 5), ("2", np.float64(4.0)), ("3", float("nan"))])
+    assert (result.texts, result.unlabeled, result.accuracy) == (2, 1, 1.0)

@@ -1,4 +1,4 @@
-"""Metrics of rankings against numbers worked by hand and another implementation; baselines by their definitions."""
+"""Ranking metrics compared with hand-computed values and scikit-learn; baselines compared with their definitions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from refusing import refuses
 from scipy.sparse import random as random_sparse
 from sklearn.metrics import ndcg_score
 from sklearn.metrics.pairwise import cosine_similarity
@@ -23,15 +24,15 @@ CUT = [("recall", 3), ("ndcg", 3), ("map", 3)]
 
 
 def test_metrics_by_hand():
-    """Hits at places 1 and 3 of 4 relevant items, k = 3.
+    """Hits at ranks 1 and 3, 4 relevant items, k = 3.
 
     recall = 2 / min(3, 4) = 2/3. DCG = 1/log₂2 + 1/log₂4 = 1.5; ideal 1 + 1/log₂3 + 1/2; AP = (1/1 + 2/3) / 3.
     """
-    found = user_metrics(np.array([True, False, True, True]), 4, CUT)
-    assert found == pytest.approx([2 / 3, 1.5 / (1.5 + 1 / math.log2(3)), (1 + 2 / 3) / 3])
-    assert user_metrics(np.array([True, True]), 2, CUT) == [1, 1, 1]  # all that is relevant comes first
+    values = user_metrics(np.array([True, False, True, True]), 4, CUT)
+    assert values == pytest.approx([2 / 3, 1.5 / (1.5 + 1 / math.log2(3)), (1 + 2 / 3) / 3])
+    assert user_metrics(np.array([True, True]), 2, CUT) == [1, 1, 1]  # all relevant items come first
     assert user_metrics(np.zeros(5, dtype=bool), 1, CUT) == [0, 0, 0]
-    assert user_metrics(np.zeros(0, dtype=bool), 1, CUT) == [0, 0, 0]  # nothing could be ranked
+    assert user_metrics(np.zeros(0, dtype=bool), 1, CUT) == [0, 0, 0]  # an empty ranking
     assert user_metrics(np.array([False, True]), 1, CUT) == pytest.approx([1, 1 / math.log2(3), 0.5])
 
 
@@ -40,12 +41,12 @@ def test_ndcg_is_that_of_scikit_learn():
     for k in (1, 5, 20):
         scores, relevant = random.random(30), random.random(30) < 0.3
         ranking = np.argsort(-scores)[:20]
-        found = user_metrics(relevant[ranking], int(relevant.sum()), [("ndcg", k)])
-        assert found[0] == pytest.approx(ndcg_score([relevant], [scores], k=k))
+        values = user_metrics(relevant[ranking], int(relevant.sum()), [("ndcg", k)])
+        assert values[0] == pytest.approx(ndcg_score([relevant], [scores], k=k))
 
 
 class Fixed:
-    """Ranks items a, b, c, d, e in this order for everyone; users ann (had a) and bob (had nothing)."""
+    """Ranks the items a, b, c, d, e in this order for every user. The user ann has the history a, bob has none."""
 
     seen = Histories(np.array([0, 1, 1]), np.array([0], dtype=np.int32))
     tables: ClassVar[Any] = {
@@ -69,43 +70,44 @@ class Fixed:
         return Hits()
 
 
-def test_what_was_had_is_no_answer_and_all_is_counted():
+def test_items_of_the_history_are_not_recommended():
     test = {
-        "ann": ["a", "b", "d"],  # a was had: b and d are left; b, c, d, e are ranked, so places 1 and 3
-        "bob": ["zzz", "a"],  # zzz is unknown to the model: missed, but in the denominator
-        "eve": ["b"],  # neither known nor told
-        "joe": ["e"],  # told below: had a and b, so e is third
+        "ann": ["a", "b", "d"],  # a is in the history, so b and d are relevant; b, c, d, e are ranked: ranks 1 and 3
+        "bob": ["zzz", "a"],  # zzz is unseen in training: it counts as missed
+        "eve": ["b"],  # neither in the model nor with a history
+        "joe": ["e"],  # the history below has a and b, so e is third
     }
-    found = recommendations(
+    result = recommendations(
         Fixed(), test, history={"joe": ["a", "b", "yyy"]}, metrics=("recall@2", "map@3"), baselines=False
     )
-    assert (found.users, found.unknown_users, found.nothing_new, found.unknown_items) == (3, 1, 0, 1)
-    assert found["recall@2"] == pytest.approx((1 / 2 + 1 / 2 + 0) / 3)
-    assert found["map@3"] == pytest.approx(((1 + 2 / 3) / 2 + 1 / 2 + 1 / 3) / 3)
-    assert "3 users (1 unknown, 0 with nothing new left out); 1 test items unknown" in str(found)
+    assert (result.users, result.unknown_users, result.nothing_new, result.unknown_items) == (3, 1, 0, 1)
+    assert result["recall@2"] == pytest.approx((1 / 2 + 1 / 2 + 0) / 3)
+    assert result["map@3"] == pytest.approx(((1 + 2 / 3) / 2 + 1 / 2 + 1 / 3) / 3)
+    assert "3 users (1 unknown, 0 with nothing new left out); 1 test items unseen" in str(result)
     nothing = recommendations(Fixed(), {"ann": ["a"]}, baselines=False)
     assert (nothing.users, nothing.nothing_new) == (0, 1) and math.isnan(nothing["map@10"])
     assert nothing.to_json()["scores"]["Fixed"]["map@10"] is None
 
 
-def test_a_weight_of_zero_is_no_use():
-    test, told = {"ann": {"b": 0.0, "c": 2.0}, "joe": {"a": 1.0}}, {"joe": {"a": 0.0, "b": 1.0}}
-    found = recommendations(Fixed(), test, history=told, metrics=("recall@1", "map@2"), baselines=False)
-    assert found["recall@1"] == pytest.approx((0 + 1) / 2)  # for ann c is second; joe had b alone
-    assert found["map@2"] == pytest.approx((1 / 2 + 1) / 2)
+def test_a_weight_of_zero_is_no_interaction():
+    test, history = {"ann": {"b": 0.0, "c": 2.0}, "joe": {"a": 1.0}}, {"joe": {"a": 0.0, "b": 1.0}}
+    result = recommendations(Fixed(), test, history=history, metrics=("recall@1", "map@2"), baselines=False)
+    assert result["recall@1"] == pytest.approx((0 + 1) / 2)  # c is second for ann; joe's history is b only
+    assert result["map@2"] == pytest.approx((1 / 2 + 1) / 2)
     nobody = recommendations(Fixed(), {"bob": {"a": 0.0}}, baselines=False)
     assert (nobody.users, nobody.nothing_new) == (0, 1)
 
 
-def test_bad_tests_are_refused():
-    with pytest.raises(firth.FirthError, match="recall@k, ndcg@k or map@k; got 'precision@5'"):
+def test_invalid_arguments_are_refused():
+    with refuses("invalid_value", got="precision@5"):
         recommendations(Fixed(), {}, metrics=("precision@5",))
-    with pytest.raises(firth.FirthError, match="items by user; got list"):
+    with refuses("invalid_type", got="list"):
         recommendations(Fixed(), ["a"])
-    with pytest.raises(firth.FirthError, match="does not recommend"):
-        recommendations(firth.Vectors(["a"], [[1.0]]), {})
-    with pytest.raises(firth.FirthError, match="does not predict ratings"):
-        rating_errors(Fixed(), {})
+    vectors, fixed = firth.Vectors(["a"], [[1.0]]), Fixed()
+    with refuses("unsupported_model", model=vectors):
+        recommendations(vectors, {})
+    with refuses("unsupported_model", model=fixed):
+        rating_errors(fixed, {})
 
 
 @pytest.fixture
@@ -124,13 +126,13 @@ def test_popularity_counts_users(matrix):
 
 def test_item_knn_is_the_sum_of_cosines(matrix):
     ones = (matrix > 0).toarray().astype(float)
-    likeness = cosine_similarity(ones.T)
-    np.fill_diagonal(likeness, 0)
+    similarity = cosine_similarity(ones.T)
+    np.fill_diagonal(similarity, 0)
     histories = [[1, 5, 7], [], [24]]
     scores = item_knn(seen_in(matrix), 25, neighbors=25)(histories)
-    np.testing.assert_allclose(scores, [likeness[history].sum(axis=0) for history in histories], atol=1e-5)
-    least = np.sort(likeness, axis=1)[:, -4][:, None]
-    few = np.where(likeness >= least, likeness, 0)
+    np.testing.assert_allclose(scores, [similarity[history].sum(axis=0) for history in histories], atol=1e-5)
+    least = np.sort(similarity, axis=1)[:, -4][:, None]
+    few = np.where(similarity >= least, similarity, 0)
     np.testing.assert_allclose(
         item_knn(seen_in(matrix), 25, neighbors=4)([[3, 4]])[0], few[[3, 4]].sum(axis=0), atol=1e-5
     )
@@ -140,19 +142,19 @@ def test_item_knn_is_the_sum_of_cosines(matrix):
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 @pytest.mark.parametrize("entries", [1, 40, 1 << 20])
 def test_item_knn_block_by_block_is_the_dense_computation(matrix, neighbors, weighting, entries, monkeypatch):
-    """Whatever the blocks are, bit by bit; values equal to the last that is kept (here many are) are kept too."""
+    """The result does not depend on the blocks; ties with the last neighbor (there are many here) are included."""
     monkeypatch.setattr(baselines, "ENTRIES", entries)
     seen = seen_in(matrix)
     columns = baselines.unit_columns(seen, 25, weighting)
     dense = (columns.T.tocsr() @ columns).toarray()
     np.fill_diagonal(dense, 0)
     dense[dense < np.sort(dense, axis=1)[:, -neighbors][:, None]] = 0
-    found = baselines.item_likeness(seen, 25, neighbors, weighting)
-    assert np.array_equal(found.toarray(), dense)
+    sparse = baselines.item_similarity(seen, 25, neighbors, weighting)
+    assert np.array_equal(sparse.toarray(), dense)
 
 
-def test_item_knn_takes_no_memory_for_pairs_that_never_met():
-    """20,000 items, of which each user had two: a dense block of 256 items alone would take 20 MB."""
+def test_item_knn_needs_no_memory_for_items_without_common_users():
+    """There are 20,000 items and two per user; a dense block of 256 items alone would take 20 MB."""
     items = np.arange(20_000, dtype=np.int32)
     seen = Histories(np.arange(0, 20_001, 2), items)
     item_knn(seen, 20_000)  # imports
@@ -163,24 +165,24 @@ def test_item_knn_takes_no_memory_for_pairs_that_never_met():
     assert peak < 10e6
 
 
-def test_the_baselines_tell_how_far_they_are():
-    heard = []
+def test_the_baselines_report_their_progress():
+    events = []
 
-    class Heard(firth.core.report.Silence):
+    class Recorded(firth.core.report.Silence):
         def begin(self, task, total, unit):
-            heard.append((task, total, unit))
+            events.append((task, total, unit))
 
-        def step(self, done, **figures):
-            heard.append(done)
+        def step(self, done, **metrics):
+            events.append(done)
 
         def end(self):
-            heard.append("end")
+            events.append("end")
 
-    recommendations(Fixed(), {"ann": ["b"]}, report=Heard())
-    assert heard == [("item-kNN baseline", 5, "items"), 5, "end"]
-    heard.clear()
-    recommendations(Fixed(), {"ann": ["b"]}, report=Heard(), baselines=False)
-    assert heard == []
+    recommendations(Fixed(), {"ann": ["b"]}, report=Recorded())
+    assert events == [("item-kNN baseline", 5, "items"), 5, "end"]
+    events.clear()
+    recommendations(Fixed(), {"ann": ["b"]}, report=Recorded(), baselines=False)
+    assert events == []
 
 
 def test_bm25_by_hand():
@@ -189,12 +191,12 @@ def test_bm25_by_hand():
     user = [2.2 / (1.2 * (0.25 + 0.75 * length / 2) + 1) for length in (1, 3)]
     rare = [math.log1p(2 / (1 + count)) for count in (2, 1, 1)]
     columns = np.array([[user[0] * rare[0], 0, 0], [user[1] * rare[i] for i in range(3)]])
-    likeness = cosine_similarity(columns.T)
-    np.fill_diagonal(likeness, 0)
+    similarity = cosine_similarity(columns.T)
+    np.fill_diagonal(similarity, 0)
     np.testing.assert_allclose(
-        item_knn(seen, 3, weighting="bm25")([[0], [1, 2]]), [likeness[0], likeness[1] + likeness[2]], atol=1e-6
+        item_knn(seen, 3, weighting="bm25")([[0], [1, 2]]), [similarity[0], similarity[1] + similarity[2]], atol=1e-6
     )
-    with pytest.raises(firth.FirthError, match="cosine, bm25; got 'tf'"):
+    with refuses("invalid_value", option="weighting", choices="cosine, bm25", got="tf"):
         item_knn(seen, 3, weighting="tf")
 
 
@@ -206,9 +208,9 @@ def test_rating_errors_by_hand():
         def rate(self, users, items):
             return np.full(len(users), 3.5, dtype=np.float32)
 
-    found = rating_errors(Half(), {"ann": {"a": 4.0, "b": 1.5}, "bob": {"zzz": 1.0}})
-    assert (found.rmse, found.mae) == pytest.approx((math.sqrt((0.25 + 4) / 2), 1.25))
-    assert (found.mean_rmse, found.mean_mae) == pytest.approx((math.sqrt((1 + 2.25) / 2), 1.25))
-    assert (found.pairs, found.skipped) == (2, 1) and "2 ratings (1 of unknown" in str(found)
-    with pytest.raises(firth.FirthError, match="none of the 0 rated pairs"):
+    result = rating_errors(Half(), {"ann": {"a": 4.0, "b": 1.5}, "bob": {"zzz": 1.0}})
+    assert (result.rmse, result.mae) == pytest.approx((math.sqrt((0.25 + 4) / 2), 1.25))
+    assert (result.mean_rmse, result.mean_mae) == pytest.approx((math.sqrt((1 + 2.25) / 2), 1.25))
+    assert (result.pairs, result.skipped) == (2, 1) and "2 ratings (1 of unknown" in str(result)
+    with refuses("empty_data", n_pairs=0):
         rating_errors(Half(), {"ann": ["a"]})

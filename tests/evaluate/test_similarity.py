@@ -1,4 +1,4 @@
-"""Word similarity, held against scipy's correlations and gensim's scorer."""
+"""Word similarity, compared with scipy's correlations and gensim's scorer."""
 
 import json
 
@@ -7,9 +7,10 @@ import pytest
 from gensim.models import KeyedVectors
 from hypothesis import given
 from hypothesis import strategies as st
+from refusing import refuses
 from scipy import stats
 
-from firth import FirthError, Vectors
+from firth import Vectors
 from firth.core.scores import correlation, ranks
 from firth.evaluate import Pair, read_pairs, word_similarity
 
@@ -42,8 +43,8 @@ def test_equals_gensim(tmp_path):
     assert read_pairs(path) == pairs
     assert ours.spearman == pytest.approx(spearman[0], abs=1e-6)
     assert ours.pearson == pytest.approx(pearson[0], abs=1e-6)
-    assert 100 * ours.skipped / ours.asked == pytest.approx(missing_percent)
-    assert 0 < ours.answered < ours.asked
+    assert 100 * ours.skipped / ours.pairs == pytest.approx(missing_percent)
+    assert 0 < ours.answered < ours.pairs
 
 
 def test_a_word_with_itself_ties():
@@ -53,7 +54,7 @@ def test_a_word_with_itself_ties():
     assert word_similarity(vectors, pairs).spearman == pytest.approx(1.0)
 
 
-def test_counts_what_is_missing():
+def test_missing_words_are_counted():
     vectors = Vectors(["cat", "Dog", "car", "bus"], [[1, 0], [0.9, 0.1], [0, 1], [0.2, 0.8]])
     pairs = [
         Pair("cat", "dog", 9),
@@ -63,7 +64,7 @@ def test_counts_what_is_missing():
         Pair("gnu", "yak", 5),
     ]
     result = word_similarity(vectors, pairs)
-    assert (result.asked, result.answered, result.skipped, result.missing) == (5, 3, 2, ("yak", "gnu"))
+    assert (result.pairs, result.answered, result.skipped, result.missing) == (5, 3, 2, ("yak", "gnu"))
     assert result.spearman == 1.0
     assert word_similarity(vectors, pairs, fold_case=False).answered == 2
     assert word_similarity(vectors, pairs, restrict=3).missing == ("bus", "yak", "gnu")
@@ -71,7 +72,7 @@ def test_counts_what_is_missing():
     assert json.loads(json.dumps(result.to_json(), allow_nan=False))["missing"] == ["yak", "gnu"]
 
 
-def test_nothing_answered_is_not_zero():
+def test_the_correlation_without_answered_pairs_is_nan():
     result = word_similarity(Vectors(["a"], [[1.0]]), [Pair("x", "y", 1.0)])
     assert np.isnan(result.spearman)
     assert np.isnan(result.pearson)
@@ -88,30 +89,30 @@ def test_nothing_answered_is_not_zero():
         "\ufefflove;x\nlove, sex, 6.77\ntiger, cat, 7.35\n",
     ],
 )
-def test_reads_the_usual_layouts(text, tmp_path):
+def test_common_layouts_are_read(text, tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_text(text, encoding="utf-8", newline="")
     assert read_pairs(path) == [Pair("love", "sex", 6.77), Pair("tiger", "cat", 7.35)]
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "code", "values"),
     [
-        ("a b 1\nc d\n", "line 2: a pair is two words and a number; got 'c d'"),
-        ("a b 1\nc d nan\n", "line 2"),
-        ("a b 1\nc d 1 2\n", "line 2"),
-        ("a\tb\t1\n\td\t1\n", "line 2"),
-        ("word1 word2 score\n", "no pairs"),
-        ("", "no pairs"),
+        ("a b 1\nc d\n", "malformed_data", {"number": 2, "got": "c d"}),
+        ("a b 1\nc d nan\n", "malformed_data", {"number": 2}),
+        ("a b 1\nc d 1 2\n", "malformed_data", {"number": 2}),
+        ("a\tb\t1\n\td\t1\n", "malformed_data", {"number": 2}),
+        ("word1 word2 score\n", "empty_data", {}),
+        ("", "empty_data", {}),
     ],
 )
-def test_bad_files(text, message, tmp_path):
+def test_malformed_files_are_refused(text, code, values, tmp_path):
     path = tmp_path / "pairs.txt"
     path.write_text(text)
-    with pytest.raises(FirthError, match=message):
+    with refuses(code, path=path, **values):
         read_pairs(path)
 
 
 def test_nan_is_refused():
-    with pytest.raises(FirthError, match="finite"):
+    with refuses("shape_mismatch"):
         word_similarity(Vectors(["a", "b"], [[1, 0], [np.nan, 1]]), [Pair("a", "b", 1.0)])

@@ -1,11 +1,12 @@
-"""Neighbour tables: the hits are those of Vectors.neighbors, shown as text, Markdown, HTML and JSON."""
+"""Neighbor tables: the hits of Vectors.neighbors, printed as text, Markdown, HTML and JSON."""
 
 import json
 
 import numpy as np
 import pytest
+from refusing import refuses
 
-from firth import FirthError, Vectors
+from firth import Vectors
 from firth.evaluate import neighbor_table
 from firth.evaluate.layout import markdown_table, text_table, width
 
@@ -20,11 +21,11 @@ def test_hits_are_the_neighbors(vectors):
     assert table.words == ("word3", "word7")
     for entry in table.entries:
         assert entry.hits == vectors.neighbors(entry.word, 4)
-    found = json.loads(json.dumps(table.to_json()))
-    assert [hit["key"] for hit in found["word3"]] == [hit.key for hit in vectors.neighbors("word3", 4)]
+    document = json.loads(json.dumps(table.to_json()))
+    assert [hit["key"] for hit in document["word3"]] == [hit.key for hit in vectors.neighbors("word3", 4)]
 
 
-def test_text_stands_in_columns(vectors):
+def test_text_is_aligned_in_columns(vectors):
     first, *rows = str(neighbor_table(vectors, ["word3", "word17"], 3)).splitlines()
     assert first.split() == ["word3", "word17"]
     assert len(rows) == 3
@@ -36,7 +37,7 @@ def test_fewer_than_k_leave_no_empty_lines(vectors):
     assert len(str(neighbor_table(few, ["word0", "word1"], 10)).splitlines()) == 1 + 3
 
 
-def test_many_words_go_on_in_a_new_block(vectors):
+def test_many_words_continue_in_a_new_block(vectors):
     text = str(neighbor_table(vectors, list(vectors.keys), 2))
     assert text.count("\n\n") >= 3
     assert max(map(len, text.splitlines())) <= 100
@@ -50,20 +51,20 @@ def test_models_side_by_side(vectors):
     assert "no vector" in str(table)
     assert table.to_markdown().splitlines()[0] == "| word3 | one | two |"
     assert table._repr_html_().count("<table>") == 2
-    with pytest.raises(FirthError, match="No vector for 'nowhere'"):
+    with refuses("unknown_key", key="nowhere"):
         neighbor_table({"one": vectors, "two": other}, ["word3", "nowhere"], 5)
 
 
-def test_bad_requests(vectors):
-    with pytest.raises(FirthError, match="No vector for 'nowhere'"):
+def test_invalid_arguments_are_refused(vectors):
+    with refuses("unknown_key", key="nowhere"):
         neighbor_table(vectors, ["nowhere"])
-    with pytest.raises(FirthError, match="at least one model and one word"):
+    with refuses("too_few"):
         neighbor_table(vectors, [])
-    with pytest.raises(FirthError, match="k must be at least 1"):
+    with refuses("invalid_value", option="k", got=0):
         neighbor_table(vectors, ["word1"], 0)
 
 
-def test_marks_in_words_do_not_break_the_layout():
+def test_special_characters_do_not_break_the_layout():
     table = neighbor_table(Vectors(["a|b", "<i>", "日本"], np.eye(3)), ["a|b"], 2)
     assert "&lt;i&gt;" in table._repr_html_()
     assert "a\\|b" in table.to_markdown()

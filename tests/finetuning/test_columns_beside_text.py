@@ -1,9 +1,10 @@
-"""Text and other columns into one head, while the base learns too; and vectors as features of a table."""
+"""Heads that read text and other columns together, and cross-validation of heads on feature matrices."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import refuses
 from tiny import tiny_bert
 
 import firth
@@ -13,8 +14,8 @@ ONE = firth.Run(threads=1)
 
 
 @pytest.fixture(scope="module")
-def known():
-    """The label is told by the word and by the price together: neither alone tells more than half of it."""
+def table():
+    """A table whose label depends on the word and the price together; each alone determines half of it."""
     rng = np.random.default_rng(3)
     words, prices = rng.integers(0, 2, 300), rng.normal(50, 20, 300)
     colors = rng.choice(["red", "blue"], 300)
@@ -23,32 +24,32 @@ def known():
     return {"text": texts, "price": prices, "color": colors, "label": [f"l{x}" for x in label]}
 
 
-def test_both_at_once_tell_more_than_either(known):
+def test_text_and_columns_together_predict_better_than_text_alone(table):
     base = tiny_bert()
     settings = {"epochs": 30, "learning_rate": 8e-3, "dropout": 0.0, "held_out": 0.3}
-    both = firth.TextClassifier(**settings).fit(firth.Examples(known, columns=["price", "color"]), ONE, base)
-    text = firth.TextClassifier(**settings).fit(firth.Examples(known), ONE, base)
+    both = firth.TextClassifier(**settings).fit(firth.Examples(table, columns=["price", "color"]), ONE, base)
+    text = firth.TextClassifier(**settings).fit(firth.Examples(table), ONE, base)
     assert both.training["accuracy"] > 0.8 > 0.65 > text.training["accuracy"]
-    moved = both.net.base.input.tokens.weight.detach().numpy() - base.net.input.tokens.weight.detach().numpy()
-    assert np.abs(moved).max() > 1e-4  # the base learned too
+    change = both.net.base.input.tokens.weight.detach().numpy() - base.net.input.tokens.weight.detach().numpy()
+    assert np.abs(change).max() > 1e-4  # the base was trained too
     assert both.columns == ("price", "color") and both.net.head.in_features == 32 + 3
 
 
-def test_it_is_saved_with_its_columns_and_asks_for_them(known, tmp_path):
+def test_a_saved_model_requires_its_columns(table, tmp_path):
     model = firth.TextClassifier(epochs=1, dropout=0.0, held_out=0.0).fit(
-        firth.Examples(known, columns=["price", "color"]), ONE, tiny_bert()
+        firth.Examples(table, columns=["price", "color"]), ONE, tiny_bert()
     )
     model.save(tmp_path / "m")
     loaded = firth.load(tmp_path / "m")
-    asked, beside = known["text"][:5], {"color": ["red", "green", "blue", None, "red"], "price": [1, 2, None, 4, 5]}
-    assert loaded.predict(asked, columns=beside) == model.predict(asked, columns=beside)
-    with pytest.raises(firth.FirthError, match="reads price, color beside each text"):
-        loaded.predict(asked)
-    with pytest.raises(firth.FirthError, match=r"no column 'color'; it has price"):
-        loaded.predict(asked, columns={"price": [1] * 5})
-    with pytest.raises(firth.FirthError, match="5 texts and 2 rows of columns"):
-        loaded.predict(asked, columns={"price": [1, 2], "color": ["red", "red"]})
-    # transformers has no such head: there the folder is the bare base
+    texts, columns = table["text"][:5], {"color": ["red", "green", "blue", None, "red"], "price": [1, 2, None, 4, 5]}
+    assert loaded.predict(texts, columns=columns) == model.predict(texts, columns=columns)
+    with refuses("missing_option", expected="price, color"):
+        loaded.predict(texts)
+    with refuses("unknown_column", missing="color", available="price"):
+        loaded.predict(texts, columns={"price": [1] * 5})
+    with refuses("shape_mismatch", n_texts=5, n_rows=2):
+        loaded.predict(texts, columns={"price": [1, 2], "color": ["red", "red"]})
+    # transformers has no such head: it opens the folder as the base model
     from transformers import AutoModel
 
     assert AutoModel.from_pretrained(tmp_path / "m").config.architectures == ["BertModel"]
@@ -59,24 +60,24 @@ def test_heads_on_features_are_cross_validated():
     matrix = rng.normal(size=(150, 6))
     labels = np.where(matrix[:, 0] * 100 > 0, "yes", "no")
     for head in ("logistic", "mlp"):
-        found = features(matrix * [100, 1, 1, 1, 1, 1], labels, head)
-        assert found.figures["accuracy"][0] > 0.85 > 0.6 > found.baseline["accuracy"]
-    found = features(matrix, matrix @ np.arange(6) + 3, "ridge", folds=3)
-    assert found.figures["R²"][0] > 0.99 and found.baseline["R²"] < 0.1
-    assert found.figures["mean absolute error"][0] < 0.1 < found.baseline["mean absolute error"]
-    assert "ridge, 3 folds: R² " in str(found) and found.to_json()["rows"] == 150
+        result = features(matrix * [100, 1, 1, 1, 1, 1], labels, head)
+        assert result.metrics["accuracy"][0] > 0.85 > 0.6 > result.baseline["accuracy"]
+    result = features(matrix, matrix @ np.arange(6) + 3, "ridge", folds=3)
+    assert result.metrics["R²"][0] > 0.99 and result.baseline["R²"] < 0.1
+    assert result.metrics["mean absolute error"][0] < 0.1 < result.baseline["mean absolute error"]
+    assert "ridge, 3 folds: R² " in str(result) and result.to_json()["rows"] == 150
 
 
 @pytest.mark.parametrize(
-    ("labels", "head", "folds", "rule"),
+    ("labels", "head", "folds", "code", "values"),
     [
-        (["a"] * 10, "logistic", 5, "All 10 texts have the label 'a'"),
-        (["a"] * 8 + ["b"] * 2, "logistic", 5, "'b' stands 2 times, too few for 5 folds; take at most 2 folds"),
-        (["a"] * 9 + ["b"], "logistic", 2, "1 of 2 labels stand once, such as 'b'.*Drop such rows, or merge"),
-        (["a", "b"] * 5, "forest", 5, "head must be one of"),
-        (["a", "b"] * 5, "logistic", 1, "folds must be from 2"),
+        (["a"] * 10, "logistic", 5, "no_variation", {"n_rows": 10, "label": "a"}),
+        (["a"] * 8 + ["b"] * 2, "logistic", 5, "too_few", {"label": "b", "got": 2, "folds": 5}),
+        (["a"] * 9 + ["b"], "logistic", 2, "too_few", {"n_once": 1, "n_labels": 2, "label": "b"}),
+        (["a", "b"] * 5, "forest", 5, "invalid_value", {"option": "head", "got": "forest"}),
+        (["a", "b"] * 5, "logistic", 1, "invalid_value", {"option": "folds", "limit": 10, "got": 1}),
     ],
 )
-def test_features_that_cannot_be_judged(labels, head, folds, rule):
-    with pytest.raises(firth.FirthError, match=rule):
+def test_labels_and_folds_that_cannot_be_cross_validated_are_refused(labels, head, folds, code, values):
+    with refuses(code, **values):
         features(np.ones((10, 2)), np.array(labels), head, folds)

@@ -1,4 +1,4 @@
-"""Answers as stretches of passages: the best pair, windows, no answer, transformers' logits, the official figures."""
+"""Question answering: best spans, windows, unanswerable questions, logits of transformers, SQuAD's metrics."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from refusing import refuses, warns_code
 from tiny import tiny_bert, tiny_gpt
 
 import firth
 from firth.core.scores import answer_f1, exact_match, plain_answer
 from firth.data.questions import Question, answer_span, find_answer_spans
 from firth.data.world import World
-from firth.finetuning.question_answering import best_spans, laid_out, token_span, windows
+from firth.finetuning.question_answering import best_spans, padded_logits, token_span, windows
 from firth.nets.attention import Packed
 
 ONE = firth.Run(threads=1)
@@ -26,12 +27,12 @@ def base():
     return tiny_bert()
 
 
-def asked(count: int = 40) -> dict[str, list]:
+def questions_table(count: int = 40) -> dict[str, list]:
     rows = list(World(seed=21).questions(count))
     return {name: [getattr(row, name) for row in rows] for name in ("question", "passage", "answer", "start")}
 
 
-# ---- the official figures (evaluate-v1.1.py and evaluate-v2.0.py) ----
+# ---- SQuAD's metrics (evaluate-v1.1.py and evaluate-v2.0.py) ----
 
 
 @pytest.mark.parametrize(
@@ -41,21 +42,21 @@ def asked(count: int = 40) -> dict[str, list]:
         ("an  apple\n a day", "apple day"),
         ("U.S.A.", "usa"),
         ("theatre", "theatre"),  # an article is a whole word
-        ("a-an-the", "aanthe"),  # hyphens go before articles do
-        ("“quoted”", "“quoted”"),  # ASCII punctuation alone
+        ("a-an-the", "aanthe"),  # hyphens are removed before articles
+        ("“quoted”", "“quoted”"),  # only ASCII punctuation is removed
         ("The", ""),
     ],
 )
-def test_answers_are_compared_in_plain_form(text, plain):
+def test_answers_are_normalized(text, plain):
     assert plain_answer(text) == plain
 
 
 @pytest.mark.parametrize(
-    ("found", "right", "exact", "f1"),
+    ("predicted", "expected", "exact", "f1"),
     [
         ("Denver Broncos", ["Denver Broncos", "The Denver Broncos"], 1, 1),
         ("the Broncos", ["Denver Broncos"], 0, 2 / 3),
-        ("gold gold", ["gold"], 0, 2 / 3),  # words count as often as they stand
+        ("gold gold", ["gold"], 0, 2 / 3),  # repeated words count each time
         ("Santa Clara, California", ["Levi's Stadium", "Santa Clara California"], 1, 1),
         ("1969", ["in the year 1970"], 0, 0),
         ("", [], 1, 1),
@@ -64,60 +65,63 @@ def test_answers_are_compared_in_plain_form(text, plain):
         ("the", ["something"], 0, 0),
     ],
 )
-def test_the_official_figures_on_known_cases(found, right, exact, f1):
-    assert exact_match(found, right) == exact and answer_f1(found, right) == pytest.approx(f1)
+def test_exact_match_and_f1_on_known_cases(predicted, expected, exact, f1):
+    assert exact_match(predicted, expected) == exact and answer_f1(predicted, expected) == pytest.approx(f1)
 
 
 def official_f1(prediction, ground_truth):
-    """As the script has it, by precision and recall."""
+    """Return the F1 of the official script, from precision and recall."""
     from collections import Counter
 
-    found, right = plain_answer(prediction).split(), plain_answer(ground_truth).split()
-    same = sum((Counter(found) & Counter(right)).values())
+    predicted, expected = plain_answer(prediction).split(), plain_answer(ground_truth).split()
+    same = sum((Counter(predicted) & Counter(expected)).values())
     if same == 0:
         return 0
-    precision, recall = same / len(found), same / len(right)
+    precision, recall = same / len(predicted), same / len(expected)
     return 2 * precision * recall / (precision + recall)
 
 
-def test_f1_is_that_of_precision_and_recall():
+def test_f1_equals_that_of_the_official_script():
     rng = np.random.default_rng(1)
+    words = ["the", "king", "of", "rivers", "x"]
     for _ in range(200):
-        found, right = (" ".join(rng.choice(["the", "king", "of", "rivers", "x"], rng.integers(1, 6))) for _ in "ab")
-        if plain_answer(found) and plain_answer(right):
-            assert answer_f1(found, [right]) == pytest.approx(official_f1(found, right))
+        predicted, expected = (" ".join(rng.choice(words, rng.integers(1, 6))) for _ in "ab")
+        if plain_answer(predicted) and plain_answer(expected):
+            assert answer_f1(predicted, [expected]) == pytest.approx(official_f1(predicted, expected))
 
 
-# ---- the best stretch ----
+# ---- the best span ----
 
 
 @pytest.mark.parametrize("null", [False, True])
-def test_the_best_stretch_against_trying_all(null):
+def test_the_best_span_equals_that_of_an_exhaustive_search(null):
     rng = np.random.default_rng(2)
     lengths, seconds = (9, 14, 6), (3, 5, 4)
     logits = torch.tensor(rng.normal(size=(sum(lengths), 2)), dtype=torch.float32)
     packed = Packed.of(lengths)
-    table = laid_out(logits, packed, torch.tensor(seconds), null)
-    found = best_spans(table, 3, null)
+    table = padded_logits(logits, packed, torch.tensor(seconds), null)
+    spans = best_spans(table, 3, null)
     for row, (begin, length, second) in enumerate(zip(packed.starts.tolist(), lengths, seconds, strict=False)):
         own = logits[begin : begin + length].numpy()
         pairs = [(i, j) for i in range(second, length - 1) for j in range(i, min(i + 3, length - 1))]
         best = max(pairs, key=lambda pair: own[pair[0], 0] + own[pair[1], 1])
-        assert (found.first[row], found.last[row]) == best
-        assert found.score[row] == pytest.approx(own[best[0], 0] + own[best[1], 1], abs=1e-6)
+        assert (spans.first[row], spans.last[row]) == best
+        assert spans.score[row] == pytest.approx(own[best[0], 0] + own[best[1], 1], abs=1e-6)
         if null:
-            assert found.null[row] == pytest.approx(own[0].sum(), abs=1e-6)
+            assert spans.null[row] == pytest.approx(own[0].sum(), abs=1e-6)
 
 
-def test_the_softmax_is_over_the_passage_alone(base):
-    model = firth.QuestionAnswerer(**QUICK).fit(asked(), ONE, base)
+def test_the_softmax_is_over_the_passage_only(base):
+    model = firth.QuestionAnswerer(**QUICK).fit(questions_table(), ONE, base)
     read, _ = windows(
         model.tokenizer, [Question("", "who sleeps", "the king sleeps", (), ())], [(-1, -1)], model.method, 64
     )
     ids, kinds, starts = read.texts.tensors([0], True)
     packed = Packed(starts, 64)
     with torch.no_grad():
-        table = laid_out(model.net(ids, kinds, packed), packed, torch.from_numpy(read.texts.seconds), False)[0, :, 0]
+        table = padded_logits(model.net(ids, kinds, packed), packed, torch.from_numpy(read.texts.seconds), False)[
+            0, :, 0
+        ]
     begin, end = int(read.texts.seconds[0]), len(ids) - 1
     assert (
         torch.isfinite(table[begin:end]).all() and torch.isinf(table[:begin]).all() and torch.isinf(table[end:]).all()
@@ -141,19 +145,19 @@ def test_windows_overlap_and_cover_the_passage(base):
     assert read.spans[0, 0] == read.texts.seconds[0] and (read.spans[2:] == -1).all()  # "the" is the first word
 
 
-def test_a_long_passage_is_answered_where_the_answer_stands(base):
-    """The same words far behind, beyond the base's places: the offsets are of the whole passage."""
-    model = firth.QuestionAnswerer(**QUICK).fit(asked(), ONE, base)
+def test_offsets_of_answers_in_long_passages(base):
+    """Offsets refer to the full passage, also beyond the positions of the base."""
+    model = firth.QuestionAnswerer(**QUICK).fit(questions_table(), ONE, base)
     row = next(iter(World(seed=21).questions(1)))
     filler = " ".join(World(seed=5).sentences(80)) + " . "
-    found = model.answer([row.question, row.question], [filler + row.passage, row.passage])
-    for span, passage in zip(found, (filler + row.passage, row.passage), strict=True):
+    spans = model.answer([row.question, row.question], [filler + row.passage, row.passage])
+    for span, passage in zip(spans, (filler + row.passage, row.passage), strict=True):
         assert passage[span.start : span.end] == span.text and span.text
     assert model.answer([row.question], [""]) == [("", 0, 0, 0.0)]
     assert model.answer([], []) == []
 
 
-def test_tokens_that_touch_an_answer_are_its_tokens():
+def test_the_tokens_of_an_answer_are_those_that_overlap_it():
     offsets = [(0, 3), (4, 8), (8, 10), (11, 15)]
     assert token_span(offsets, (4, 10)) == (1, 2) and token_span(offsets, (5, 9)) == (1, 2)
     assert token_span(offsets, (0, 3)) == (0, 0) and token_span(offsets, (-1, -1)) == (-1, -1)
@@ -165,11 +169,11 @@ def test_tokens_that_touch_an_answer_are_its_tokens():
 def test_transformers_computes_the_same_logits(base, tmp_path):
     from transformers import AutoTokenizer, BertForQuestionAnswering
 
-    model = firth.QuestionAnswerer(**QUICK).fit(asked(), ONE, base)
+    model = firth.QuestionAnswerer(**QUICK).fit(questions_table(), ONE, base)
     model.save(tmp_path / "ours")
     net = BertForQuestionAnswering.from_pretrained(tmp_path / "ours").eval()
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "ours")
-    data = asked(5)
+    data = questions_table(5)
     with torch.no_grad():
         for question, passage in zip(data["question"], data["passage"], strict=True):
             row = [Question("", question, passage, (), ())]
@@ -181,35 +185,35 @@ def test_transformers_computes_the_same_logits(base, tmp_path):
             np.testing.assert_allclose(ours[:, 1], theirs.end_logits[0], atol=1e-5)
     net.save_pretrained(tmp_path / "theirs")
     tokenizer.save_pretrained(tmp_path / "theirs")
-    back = firth.load(tmp_path / "theirs")
+    loaded = firth.load(tmp_path / "theirs")
     assert (
-        back.answer(data["question"], data["passage"])[0].text
+        loaded.answer(data["question"], data["passage"])[0].text
         == model.answer(data["question"], data["passage"])[0].text
     )
 
 
-# ---- no answer ----
+# ---- unanswerable questions ----
 
 
-def test_no_answer_is_learned_when_asked_for(base):
-    """Half of the passages don't tell: those of another question."""
-    data = asked(120)
+def test_unanswerable_questions_are_learned(base):
+    """Half of the passages do not hold the answer."""
+    data = questions_table(120)
     passages = [passage if row % 2 else "the forest" for row, passage in enumerate(data["passage"])]
     answers = [answer if row % 2 else None for row, answer in enumerate(data["answer"])]
-    known = {"question": data["question"], "passage": passages, "answer": answers}
-    with pytest.raises(firth.FirthError, match=r"60 of 120 questions have no answer .* unanswerable=True"):
-        firth.QuestionAnswerer(held_out=0.0).fit(known, ONE, base)
+    table = {"question": data["question"], "passage": passages, "answer": answers}
+    with refuses("malformed_data", n_without=60, n_rows=120):
+        firth.QuestionAnswerer(held_out=0.0).fit(table, ONE, base)
     settings = {**QUICK, "epochs": 15, "learning_rate": 3e-3, "held_out": 0.0}
-    model = firth.QuestionAnswerer(**settings, unanswerable=True).fit(known, ONE, base)
-    found = model.answer(data["question"], passages)
-    told = [bool(span.text) for span in found]
-    assert np.mean([told[row] == bool(row % 2) for row in range(120)]) > 0.9
-    assert all((span.score >= 0) == bool(span.text) for span in found)
-    sure = firth.QuestionAnswerer(**settings, unanswerable=True, margin=1e6).fit(known, ONE, base)
-    assert not any(span.text for span in sure.answer(data["question"], passages))
+    model = firth.QuestionAnswerer(**settings, unanswerable=True).fit(table, ONE, base)
+    spans = model.answer(data["question"], passages)
+    answered = [bool(span.text) for span in spans]
+    assert np.mean([answered[row] == bool(row % 2) for row in range(120)]) > 0.9
+    assert all((span.score >= 0) == bool(span.text) for span in spans)
+    cautious = firth.QuestionAnswerer(**settings, unanswerable=True, margin=1e6).fit(table, ONE, base)
+    assert not any(span.text for span in cautious.answer(data["question"], passages))
 
 
-# ---- data, and what is wrong with them ----
+# ---- input formats and invalid input ----
 
 
 def squad(answers):
@@ -217,7 +221,7 @@ def squad(answers):
     return {"data": [{"title": "t", "paragraphs": [{"context": "the old king and the king", "qas": qas}]}]}
 
 
-def test_squads_files_are_read(tmp_path):
+def test_squad_files_are_read(tmp_path):
     document = squad([[{"text": "king", "answer_start": 8}, {"text": "old king", "answer_start": 4}], []])
     document["data"][0]["paragraphs"][0]["qas"][1]["is_impossible"] = True
     (tmp_path / "s.json").write_text(json.dumps(document))
@@ -225,66 +229,70 @@ def test_squads_files_are_read(tmp_path):
     assert first == Question("q0", "who ?", "the old king and the king", ("king", "old king"), (8, 4))
     assert second.answers == ()
     (tmp_path / "bad.json").write_text('{"data": [{"paragraphs": [{}]}]}')
-    with pytest.raises(firth.FirthError, match="not in SQuAD's format"):
+    with refuses("malformed_data", path=tmp_path / "bad.json", reason_type="KeyError"):
         firth.Questions(tmp_path / "bad.json")
     for start in ("8", 8.5, [8]):
         (tmp_path / "bad.json").write_text(json.dumps(squad([[{"text": "king", "answer_start": start}]])))
-        with pytest.raises(firth.FirthError, match="answer_start must be a whole number"):
+        with refuses("malformed_data", path=tmp_path / "bad.json", reason_type="TypeError"):
             firth.Questions(tmp_path / "bad.json")
-    with pytest.raises(firth.FirthError, match=r"it has question, context.* \(--passage-column\)"):
+    with refuses("unknown_column", name="passage", available="question, context") as caught:
         firth.Questions({"question": ["a"], "context": ["b"]})
+    assert "--passage-column" in caught.value.values["hint"]
 
 
-def test_an_answer_stands_where_it_is_said_or_nearest():
+def test_an_answer_is_found_at_the_nearest_occurrence():
     assert answer_span("the king and the king", "king", 17) == (17, 21)
     assert answer_span("the king and the king", "king", 15) == (17, 21)
     assert answer_span("the king and the king", "king", None) == (4, 8)
     assert answer_span("the king", "queen", 4) == (-1, -1)
 
 
-def test_wrong_answers_are_listed_by_name(base, tmp_path):
+def test_answers_that_do_not_occur_in_their_passage_are_listed(base, tmp_path):
     text = [
         [{"text": "king", "answer_start": 8}],
         [{"text": "queen", "answer_start": 8}],
         [{"text": "king", "answer_start": 9}],
     ]
     (tmp_path / "s.json").write_text(json.dumps(squad(text)))
-    with pytest.warns(firth.FirthWarning) as told:
+    with warns_code() as issued:
         model = firth.QuestionAnswerer(**QUICK, held_out=0.0).fit(firth.Questions(tmp_path / "s.json"), ONE, base)
-    notes = [str(note.message) for note in told]
-    assert "1 of 3 questions have answers that are not in their passages, and teach nothing: q1." in notes
-    assert any(note.startswith("1 of 3 questions have answers that do not stand where it is said") for note in notes)
+    notes = [str(warning) for warning in issued]
+    assert any(note.startswith("1 of 3 questions") and "q1" in note for note in notes)
+    assert any(note.startswith("1 of 3 questions") and "q2" in note for note in notes)
     assert model.training["answers_not_found"] == ["q1"] and model.training["answers_moved"] == ["q2"]
     assert model.training["questions"] == 3 and model.training["windows"] == 2
 
 
-def test_what_cannot_be_answered_is_refused(base):
-    with pytest.raises(firth.FirthError, match="begins with a BERT: a GPT"):
-        firth.QuestionAnswerer().fit(asked(), ONE, tiny_gpt())
+def test_invalid_training_data_and_questions_are_refused(base):
+    with refuses("incompatible_start", method="QuestionAnswerer"):
+        firth.QuestionAnswerer().fit(questions_table(), ONE, tiny_gpt())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(firth.FirthError, match="none of 1 questions has an answer"):
+        with refuses("empty_data", n_train=1):
             firth.QuestionAnswerer(held_out=0.0).fit({"question": ["a"], "passage": ["b"], "answer": ["c"]}, ONE, base)
-    model = firth.QuestionAnswerer(**QUICK).fit(asked(), ONE, base)
-    with pytest.raises(firth.FirthError, match="a list of as many passages"):
+    model = firth.QuestionAnswerer(**QUICK).fit(questions_table(), ONE, base)
+    with refuses("shape_mismatch", n_questions=2, n_passages=1):
         model.answer(["a", "b"], ["c"])
-    with pytest.warns(firth.FirthWarning, match="1 questions have more than 64 tokens"):
+    with refuses("invalid_type"):
+        model.answer("a", "b")
+    with warns_code("questions_cut") as issued:
         model.answer(["king " * 100], ["the king"])
+    assert str(issued[0]).startswith("1 questions have more than 64 tokens")
 
 
-def test_held_out_questions_are_of_other_passages(base):
-    from firth.finetuning.question_answering import by_passages
+def test_held_out_questions_have_other_passages(base):
+    from firth.finetuning.question_answering import split_by_passage
 
     rows = [Question(str(n), "q", f"passage {n // 5}", (), ()) for n in range(50)]
-    train, dev = by_passages(rows, 0.3, 1)
+    train, dev = split_by_passage(rows, 0.3, 1)
     assert len(dev) == 15 and not {row.passage for row in train} & {row.passage for row in dev}
 
 
-def test_an_older_folder_has_a_pooler_that_nobody_asks(base, tmp_path):
+def test_an_unused_pooler_of_an_older_folder_is_ignored(base, tmp_path):
     from safetensors.numpy import load_file, save_file
     from transformers import BertForQuestionAnswering
 
-    model = firth.QuestionAnswerer(**QUICK).fit(asked(), ONE, base)
+    model = firth.QuestionAnswerer(**QUICK).fit(questions_table(), ONE, base)
     model.save(tmp_path / "ours")
     BertForQuestionAnswering.from_pretrained(tmp_path / "ours").save_pretrained(tmp_path / "theirs")
     model.tokenizer.save(tmp_path / "theirs" / "tokenizer.json")
@@ -295,6 +303,6 @@ def test_an_older_folder_has_a_pooler_that_nobody_asks(base, tmp_path):
         "bert.pooler.dense.bias": np.ones(dim, np.float32),
     }
     save_file(weights, tmp_path / "theirs" / "model.safetensors", {"format": "pt"})
-    data = asked(3)
-    found = firth.load(tmp_path / "theirs").answer(data["question"], data["passage"])
-    assert [span.text for span in found] == [span.text for span in model.answer(data["question"], data["passage"])]
+    data = questions_table(3)
+    spans = firth.load(tmp_path / "theirs").answer(data["question"], data["passage"])
+    assert [span.text for span in spans] == [span.text for span in model.answer(data["question"], data["passage"])]

@@ -1,4 +1,4 @@
-"""`compare` on the invented world: a model that learned it against one of random numbers; documents drawn and asked."""
+"""`compare` on a synthetic corpus: a trained model and random vectors, sampled documents, the recommendation."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections import Counter
 import numpy as np
 import pytest
 import tiny
+from refusing import refuses
 
 import firth
 from firth.data.world import World, write_analogies
 from firth.studies import Drawn, draw, write_report
-from firth.studies.comparison import Comparison, Facts, measured, recommend
+from firth.studies.comparison import Comparison, ModelMetadata, make_measure, recommend
 from firth.studies.documents import lookups
 
 WORLD = World(seed=1)
@@ -31,14 +32,14 @@ def learned(texts):
 
 @pytest.fixture(scope="module")
 def guess(learned):
-    """The trivial baseline: random numbers in place of what was learned. It knows which words are the same, no more."""
+    """The trivial baseline: random vectors. They only identify equal words."""
     shape = learned.vectors.matrix.shape
     return firth.Vectors(learned.vectors.keys, np.random.default_rng(0).standard_normal(shape))
 
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
-    """Documents that the models did not see, with titles (their first sentence), names and topics."""
+    """Documents outside the training data, with titles (their first sentence), names and topics."""
     path = tmp_path_factory.mktemp("records") / "documents.jsonl"
     with path.open("w") as file:
         for document in list(WORLD.topics(1900))[1500:]:
@@ -75,7 +76,7 @@ def named(comparison, name):
     return next(measure for measure in comparison.measures if measure.name == name)
 
 
-def test_what_learned_the_world_is_told_from_random_numbers(compared):
+def test_a_trained_model_is_distinguished_from_random_vectors(compared):
     for name in ("analogies", "word similarity", "cluster purity", "labels, accuracy", "title → body, MRR"):
         measure = named(compared, name)
         assert measure.best == "learned" and not measure.is_best("guess"), name
@@ -84,9 +85,9 @@ def test_what_learned_the_world_is_told_from_random_numbers(compared):
     assert compared.recommendation.startswith("Use learned: best, or not distinguishable from the best, in ")
 
 
-def test_every_kind_of_measure_is_there_once(compared):
+def test_every_measure_is_present_once(compared):
     kinds = ["title → body", "text → name", "sentence → next"]
-    retrieval = [f"{kind}, {figure}" for kind in kinds for figure in ("MRR", "recall@10")]
+    retrieval = [f"{kind}, {metric}" for kind in kinds for metric in ("MRR", "recall@10")]
     words = ["analogies", "word similarity", "STS"]
     assert [measure.name for measure in compared.measures] == [*words, *retrieval, "labels, accuracy", "cluster purity"]
     for measure in compared.measures:
@@ -95,9 +96,9 @@ def test_every_kind_of_measure_is_there_once(compared):
         assert (measure.baseline_name == "BM25") == ("→" in measure.name)
 
 
-def test_figures_agree_with_evaluate(compared, learned):
-    """On questions that all models know, they are the same as `analogies` and `word_similarity` have."""
-    sections = [firth.evaluate.Section(name, tuple(asked)) for name, asked in WORLD.analogies(most=60).items()]
+def test_measures_agree_with_evaluate(compared, learned):
+    """On questions that all models can answer, the scores equal those of `analogies` and `word_similarity`."""
+    sections = [firth.evaluate.Section(name, tuple(questions)) for name, questions in WORLD.analogies(most=60).items()]
     alone = firth.evaluate.analogies(learned.vectors, sections)
     measure = named(compared, "analogies")
     assert (measure.items, measure.scores["learned"].value) == (alone.total.answered, pytest.approx(alone.accuracy))
@@ -106,22 +107,22 @@ def test_figures_agree_with_evaluate(compared, learned):
     assert named(compared, "word similarity").scores["learned"].value == pytest.approx(similar.spearman)
 
 
-def test_facts_and_overlap(compared, learned):
-    facts = compared.facts["guess"]
-    assert facts.bytes == learned.vectors.matrix.nbytes and facts.dim == 40 and facts.speed > 0
-    assert 0.99 < facts.coverage <= 1 and facts.memory == facts.bytes and math.isnan(facts.training)
-    assert compared.facts["learned"].training == learned.training["seconds"] > 0
-    assert compared.facts["learned"].memory >= 2 * learned.vectors.matrix.nbytes  # words and contexts
+def test_metadata_and_overlap(compared, learned):
+    metadata = compared.metadata["guess"]
+    assert metadata.bytes == learned.vectors.matrix.nbytes and metadata.dim == 40 and metadata.speed > 0
+    assert 0.99 < metadata.coverage <= 1 and metadata.memory == metadata.bytes and math.isnan(metadata.training)
+    assert compared.metadata["learned"].training == learned.training["seconds"] > 0
+    assert compared.metadata["learned"].memory >= 2 * learned.vectors.matrix.nbytes  # words and contexts
     told = compared.to_json()["models"]
     assert told["guess"]["training_seconds"] is None and told["learned"]["training_seconds"] > 0
-    assert told["guess"]["memory_bytes"] == facts.memory
+    assert told["guess"]["memory_bytes"] == metadata.memory
     assert list(compared.overlap) == [("learned", "guess")] and 0 < compared.overlap["learned", "guess"] < 0.6
 
 
-def test_the_same_seed_gives_the_same_figures(learned, guess, records):
+def test_the_same_seed_gives_the_same_scores(learned, guess, records):
     def run(seed):
-        found = firth.compare([learned, guess], records, column="text", label="topic", texts=60, seed=seed)
-        return [measure.to_json() for measure in found.measures]
+        result = firth.compare([learned, guess], records, column="text", label="topic", texts=60, seed=seed)
+        return [measure.to_json() for measure in result.measures]
 
     assert run(3) == run(3) != run(4)
 
@@ -136,78 +137,78 @@ def test_table_and_json(compared):
 
 
 def test_without_data_words_are_compared(learned, guess):
-    found = firth.compare({"a": learned, "b": learned.vectors, "c": guess})
-    assert found.overlap["a", "b"] == 1 and found.overlap["a", "c"] < 0.1
-    assert found.measures == () and found.recommendation.startswith("No recommendation: nothing was measured")
+    result = firth.compare({"a": learned, "b": learned.vectors, "c": guess})
+    assert result.overlap["a", "b"] == 1 and result.overlap["a", "c"] < 0.1
+    assert result.measures == () and result.recommendation.startswith("No recommendation: nothing was measured")
 
 
-def test_models_are_called_as_they_are_named(learned, tmp_path):
+def test_names_of_models(learned, tmp_path):
     for folder in ("old/model", "new/model", "dim=40"):
         learned.save(tmp_path / folder)
     named = [f"old={tmp_path / 'old/model'}", str(tmp_path / "new/model"), str(tmp_path / "dim=40")]
     assert list(firth.compare(named).models) == ["old", "model", "dim=40"]
 
 
-def test_a_model_that_does_not_read_texts_is_named_and_left_out(learned, records):
+def test_a_model_without_text_vectors_is_reported_and_left_out(learned, records):
     table = firth.Table({"x": [1.0, 2.0, 3.0, 4.0], "y": [1.0, 0.0, 1.0, 0.0]})
     rows = firth.PCA(dim=1).fit(table)
-    found = firth.compare({"rows": rows, "words": learned}, records, column="text")
-    assert all(measure.models == ["words"] for measure in found.measures) and "rows" in found.notes[0]
-    assert "–" in str(found)
+    result = firth.compare({"rows": rows, "words": learned}, records, column="text")
+    assert all(measure.models == ["words"] for measure in result.measures) and "rows" in result.notes[0]
+    assert "–" in str(result)
 
 
-def test_questions_that_not_all_can_answer_are_left_out(learned, tmp_path):
+def test_questions_that_not_all_models_can_answer_are_left_out(learned, tmp_path):
     tiny = firth.Vectors(["king", "queen"], [[1, 0], [0, 1]])
     write_analogies(tmp_path / "q.txt", WORLD.analogies(most=5))
-    found = firth.compare({"learned": learned, "tiny": tiny}, analogies=tmp_path / "q.txt")
-    assert found.measures == () and found.notes[0].startswith("Analogies left out: 0 of ")
-    assert found.notes[0].endswith("all models know; 10 are needed.")
+    result = firth.compare({"learned": learned, "tiny": tiny}, analogies=tmp_path / "q.txt")
+    assert result.measures == () and result.notes[0].startswith("Analogies left out")
+    assert " 0 of " in result.notes[0] and result.notes[0].endswith("at least 10 are needed.")
 
 
-def test_stability_tells_methods_that_draw_from_those_that_do_not(texts):
-    """LSA draws nothing that matters: all neighbours survive. Skip-gram keeps some, more than by chance."""
+def test_stability_of_random_and_deterministic_methods(texts):
+    """LSA is nearly deterministic, so almost all neighbors stay. Skip-gram keeps some, more than by chance."""
     few = texts[12_000:12_600]
     models = {"lsa": firth.LSA(dim=20).fit(few), "skipgram": firth.SkipGram(dim=20, epochs=2).fit(few)}
-    found = named(firth.compare(models, few, texts=100, retrain=2), "stability")
-    assert found.scores["lsa"].value > 0.95
-    assert 20 / found.items < found.scores["skipgram"].value < 0.9  # by chance: 10 / items
-    assert not found.counted and not found.are_alike("lsa", "skipgram")
+    result = named(firth.compare(models, few, texts=100, retrain=2), "stability")
+    assert result.scores["lsa"].value > 0.95
+    assert 20 / result.items < result.scores["skipgram"].value < 0.9  # by chance: 10 / items
+    assert not result.counted and not result.are_indistinguishable("lsa", "skipgram")
 
 
 def test_too_few_pairs_are_left_out(learned, tmp_path):
     (tmp_path / "few.tsv").write_text("a king\ta queen\t1\n")
     (tmp_path / "words.tsv").write_text("king\tqueen\t1\n")
-    found = firth.compare({"a": learned}, sts=tmp_path / "few.tsv", similarity=tmp_path / "words.tsv")
-    assert found.measures == () and len(found.notes) == 2 and found.notes[1].startswith("STS left out")
+    result = firth.compare({"a": learned}, sts=tmp_path / "few.tsv", similarity=tmp_path / "words.tsv")
+    assert result.measures == () and len(result.notes) == 2 and result.notes[1].startswith("STS left out")
 
 
-def test_a_model_of_documents_is_asked_for_its_words(learned, texts, tmp_path):
-    """Its main table, the documents, has none of the questions' words: that must not spoil the question for others."""
+def test_the_words_of_a_document_model_are_evaluated(learned, texts, tmp_path):
+    """Its main table, of documents, has none of the questions' words, and must not exclude the questions."""
     documents = firth.Doc2Vec(dim=20, epochs=1).fit(texts[:2000])
     write_analogies(tmp_path / "q.txt", WORLD.analogies(most=20))
-    found = firth.compare({"words": learned, "documents": documents}, analogies=tmp_path / "q.txt")
-    assert named(found, "analogies").items > 50
+    result = firth.compare({"words": learned, "documents": documents}, analogies=tmp_path / "q.txt")
+    assert named(result, "analogies").items > 50
 
 
-def test_a_network_embeds_texts_and_is_not_asked_for_words(learned, records, tmp_path):
+def test_a_network_is_evaluated_on_texts_only(learned, records, tmp_path):
     write_analogies(tmp_path / "q.txt", WORLD.analogies(most=20))
     models = {"network": tiny.tiny_bert(), "words": learned}
-    found = firth.compare(models, records, column="text", texts=40, analogies=tmp_path / "q.txt")
-    assert named(found, "analogies").models == ["words"]
-    assert named(found, "sentence → next, MRR").models == ["network", "words"] and found.facts["network"].dim == 32
+    result = firth.compare(models, records, column="text", texts=40, analogies=tmp_path / "q.txt")
+    assert named(result, "analogies").models == ["words"]
+    assert named(result, "sentence → next, MRR").models == ["network", "words"] and result.metadata["network"].dim == 32
 
 
 # ---- documents ----
 
 
-def test_every_document_is_drawn_as_often_as_any_other():
+def test_documents_are_sampled_uniformly():
     texts = [f"text {number}" for number in range(40)]
     counts = Counter(text for seed in range(400) for text in draw(texts, texts=10, seed=seed).texts)
     assert sum(counts.values()) == 4000 and len(counts) == 40
     assert min(counts.values()) > 60 and max(counts.values()) < 140  # 100 ± 8.7 each
 
 
-def test_what_is_asked_of_documents():
+def test_known_item_searches_of_documents():
     texts = [f"One is {n}. Two is {n}." for n in range(20)]
     names = [f"json.load{n}FromText" for n in range(20)]
     titles = [f"title {n}" for n in range(18)] + ["", " "]
@@ -218,95 +219,95 @@ def test_what_is_asked_of_documents():
     assert sentences.targets == [f"Two is {n}." for n in range(20)]
 
 
-def test_targets_that_stand_twice_are_asked_for_once():
+def test_repeated_targets_are_removed():
     texts = [f"One is {n}. Two is the same." for n in range(20)]
     assert lookups(Drawn(texts, [""] * 20, [""] * 20, [""] * 20), seed=1) == []
 
 
-# ---- what is recommended ----
+# ---- the recommendation ----
 
 
 def comparison(sizes, *measures, speeds=()):
     speeds = dict(speeds)
-    facts = {name: Facts(size, 10, math.nan, speeds.get(name, math.nan)) for name, size in sizes.items()}
-    return Comparison(facts, measures, {}, "", ())
+    metadata = {name: ModelMetadata(size, 10, math.nan, speeds.get(name, math.nan)) for name, size in sizes.items()}
+    return Comparison(metadata, measures, {}, "", ())
 
 
-def test_of_models_that_are_not_distinguishable_the_fastest_is_recommended():
+def test_the_fastest_of_indistinguishable_models_is_recommended():
     values = np.random.default_rng(0).random(50)
-    same = measured("x", "x", {"slow": values, "quick": values})
-    found = recommend(comparison({"slow": 5, "quick": 9}, same, speeds={"slow": 100, "quick": 4000}))
-    assert found.startswith("Use quick: best, or not distinguishable from the best, in the one measure. ")
-    assert found.endswith("quick is as good as slow within the interval and 40× faster.")
-    better = measured("y", "y", {"slow": values + 1, "quick": values})
-    found = recommend(comparison({"slow": 5, "quick": 9}, better, speeds={"slow": 100, "quick": 4000}))
-    assert found == "Use slow: best, or not distinguishable from the best, in the one measure."
+    same = make_measure("x", "x", {"slow": values, "quick": values})
+    result = recommend(comparison({"slow": 5, "quick": 9}, same, speeds={"slow": 100, "quick": 4000}))
+    assert result.startswith("Use quick: best, or not distinguishable from the best, in the one measure. ")
+    assert result.endswith("quick is as good as slow within the interval and 40× faster.")
+    better = make_measure("y", "y", {"slow": values + 1, "quick": values})
+    result = recommend(comparison({"slow": 5, "quick": 9}, better, speeds={"slow": 100, "quick": 4000}))
+    assert result == "Use slow: best, or not distinguishable from the best, in the one measure."
 
 
-def test_speeds_that_are_nearly_the_same_do_not_decide_then_the_smallest_does():
-    """One timing differs from the next by a few dozen percent."""
+def test_the_smallest_of_similarly_fast_models_is_recommended():
+    """Timings vary by a few dozen percent."""
     values = np.random.default_rng(0).random(50)
-    same = measured("x", "x", {"large": values, "small": values})
+    same = make_measure("x", "x", {"large": values, "small": values})
     for speeds in ({}, {"large": 190, "small": 100}):
-        found = recommend(comparison({"large": 9000, "small": 5000}, same, speeds=speeds))
-        assert found.startswith("Use small: ")
-        assert found.endswith("small is as good as large within the interval and smaller (5.0 kB, not 9.0 kB).")
+        result = recommend(comparison({"large": 9000, "small": 5000}, same, speeds=speeds))
+        assert result.startswith("Use small: ")
+        assert result.endswith("small is as good as large within the interval and smaller (5.0 kB, not 9.0 kB).")
 
 
-def test_why_nothing_is_recommended():
+def test_reasons_for_no_recommendation():
     values = np.random.default_rng(0).random(30)
-    alone = [measured(name, name, {name: values}) for name in "ab"]
+    alone = [make_measure(name, name, {name: values}) for name in "ab"]
     assert recommend(comparison({"a": 1}, alone[0])) == "No recommendation: one model was given."
-    found = recommend(comparison({"a": 1, "b": 1}, *alone))
-    assert found == "No recommendation: no measure applies to two of the models."
+    result = recommend(comparison({"a": 1, "b": 1}, *alone))
+    assert result == "No recommendation: no measure applies to two of the models."
 
 
-def test_as_often_best_is_not_as_good():
+def test_models_that_are_best_equally_often():
     high, low = np.ones(30), np.zeros(30)
-    measures = [measured("x", "x", {"a": high, "b": low}), measured("y", "y", {"a": low, "b": high})]
-    found = recommend(comparison({"a": 1, "b": 1}, *measures, speeds={"a": 10, "b": 35}))
-    assert found.endswith("1 of 2 measures. b is best as often as a and 3.5× faster.")
+    measures = [make_measure("x", "x", {"a": high, "b": low}), make_measure("y", "y", {"a": low, "b": high})]
+    result = recommend(comparison({"a": 1, "b": 1}, *measures, speeds={"a": 10, "b": 35}))
+    assert result.endswith("1 of 2 measures. b is best as often as a and 3.5× faster.")
 
 
-def test_a_baseline_that_does_as_well_is_said():
+def test_an_equally_good_baseline_is_reported():
     values = np.linspace(0, 1, 50)
-    weak = measured("x", "x", {"a": values, "b": values / 2}, baseline=("BM25", values + 0.1))
+    weak = make_measure("x", "x", {"a": values, "b": values / 2}, baseline=("BM25", values + 0.1))
     assert recommend(comparison({"a": 1, "b": 1}, weak)).endswith("; but BM25 does as well or better in x.")
 
 
-def test_what_does_not_count_does_not_decide():
+def test_measures_that_do_not_count_are_ignored():
     high, low = np.ones(30), np.zeros(30)
-    first = measured("x", "x", {"a": high, "b": low})
-    other = [measured(name, "y", {"a": low, "b": high}, counted=False) for name in "yz"]
+    first = make_measure("x", "x", {"a": high, "b": low})
+    other = [make_measure(name, "y", {"a": low, "b": high}, counted=False) for name in "yz"]
     assert recommend(comparison({"a": 1, "b": 1}, first, *other)).startswith("Use a: ")
 
 
-def test_a_measure_of_one_model_alone_is_no_win():
+def test_a_measure_of_a_single_model_does_not_count():
     high, low = np.ones(30), np.zeros(30)
-    both = measured("x", "x", {"a": high, "b": low})
-    alone = [measured(name, "y", {"b": high}) for name in "yz"]
-    found = recommend(comparison({"a": 1, "b": 1}, both, *alone))
-    assert found == "Use a: best, or not distinguishable from the best, in the one measure."
+    both = make_measure("x", "x", {"a": high, "b": low})
+    alone = [make_measure(name, "y", {"b": high}) for name in "yz"]
+    result = recommend(comparison({"a": 1, "b": 1}, both, *alone))
+    assert result == "Use a: best, or not distinguishable from the best, in the one measure."
 
 
-def test_a_figure_that_is_not_defined_is_never_the_best():
-    """Cosines that are all alike have no correlation with anything."""
+def test_an_undefined_score_is_never_the_best():
+    """The correlation of constant cosines is undefined."""
     truth = np.arange(30.0)
     for values in ({"flat": np.zeros(30), "a": -truth}, {"a": -truth, "flat": np.zeros(30)}):
-        found = measured("x", "x", values, truth=truth)
-        assert found.best == "a" and not found.is_best("flat")
-        assert found.to_json()["scores"]["flat"]["value"] is None
+        result = make_measure("x", "x", values, truth=truth)
+        assert result.best == "a" and not result.is_best("flat")
+        assert result.to_json()["scores"]["flat"]["value"] is None
 
 
-def test_a_model_may_be_called_like_the_baseline():
-    found = measured("x", "x", {"BM25": np.zeros(20)}, baseline=("BM25", np.ones(20)))
-    assert found.models == ["BM25"] and found.scores["BM25"].value == 0 and found.baseline_name == "BM25 (baseline)"
+def test_a_model_may_have_the_name_of_the_baseline():
+    result = make_measure("x", "x", {"BM25": np.zeros(20)}, baseline=("BM25", np.ones(20)))
+    assert result.models == ["BM25"] and result.scores["BM25"].value == 0 and result.baseline_name == "BM25 (baseline)"
 
 
 # ---- the report ----
 
 
-def test_report_is_one_page_that_loads_nothing(compared, tmp_path):
+def test_the_report_is_self_contained(compared, tmp_path):
     write_report(compared, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg ") == len(compared.measures) + 1 and page.count("</svg>") == page.count("<svg ")
@@ -330,34 +331,34 @@ def test_report_is_one_page_that_loads_nothing(compared, tmp_path):
     assert (tmp_path / "again.html").read_bytes() == (tmp_path / "report.html").read_bytes()
 
 
-def test_names_of_models_are_no_html(tmp_path):
+def test_names_of_models_are_escaped_in_html(tmp_path):
     values = np.random.default_rng(0).random(30)
     odd = {"<b>a$x$</b>": values, "b": values / 2}
-    found = comparison(dict.fromkeys(odd, 1), measured("x", "x", odd))
-    write_report(found, tmp_path / "report.html")
+    result = comparison(dict.fromkeys(odd, 1), make_measure("x", "x", odd))
+    write_report(result, tmp_path / "report.html")
     assert "<b>" not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-# ---- bad input ----
+# ---- invalid input ----
 
 
-def test_bad_input_is_refused(learned, records, tmp_path):
-    def refused(match, *arguments, **settings):
-        with pytest.raises(firth.FirthError, match=match):
+def test_invalid_arguments_are_refused(learned, records, tmp_path):
+    def check(refused, *arguments, **settings):
+        with refused:
             firth.compare(*arguments, **settings)
 
-    refused("at least one model", [])
-    refused("Put it in a list", learned)
-    refused("no such model", [tmp_path / "nowhere"])
-    refused("is given twice", ["a", "a"])
-    refused("Two are called 'a': give one another name, as in other=c", ["a=b", "a=c"])
-    refused("runs/dim=5: no such model", ["runs/dim=5"])
-    refused("got int", {"x": 3})
-    refused("at least 10 documents; the data has 2", [learned], ["a b", "c d"])
-    refused("texts must be at least 10; got 3", [learned], records, column="text", texts=3)
-    refused("no column 'topics'", [learned], records, column="text", label="topics")
-    refused("there is none to read", [learned], label="topic")
-    refused("2 or more trainings", [learned], records, column="text", retrain=1)
-    refused("data to train on", [learned], retrain=2)
+    check(refuses("too_few"), [])
+    check(refuses("invalid_type", got=type(learned).__name__), learned)
+    check(refuses("not_found", path=tmp_path / "nowhere"), [tmp_path / "nowhere"])
+    check(refuses("duplicate_name", path="a"), ["a", "a"])
+    check(refuses("duplicate_name", name="a", model="c"), ["a=b", "a=c"])
+    check(refuses("not_found", path="runs/dim=5"), ["runs/dim=5"])
+    check(refuses("invalid_type", name="x", got="int"), {"x": 3})
+    check(refuses("too_few", least=10, got=2), [learned], ["a b", "c d"])
+    check(refuses("invalid_value", option="texts", least=10, got=3), [learned], records, column="text", texts=3)
+    check(refuses("unknown_column"), [learned], records, column="text", label="topics")
+    check(refuses("conflicting_options", columns="label"), [learned], label="topic")
+    check(refuses("invalid_value", option="retrain", got=1), [learned], records, column="text", retrain=1)
+    check(refuses("invalid_value", option="retrain", got=2), [learned], retrain=2)
     odd = firth.Vectors(learned.vectors.keys, np.full(learned.vectors.matrix.shape, np.nan))
-    refused("odd gives a text NaN", {"odd": odd}, records, column="text")
+    check(refuses("non_finite", name="odd"), {"odd": odd}, records, column="text")

@@ -1,14 +1,14 @@
-"""Measures against numbers worked by hand, and the bootstrap against what mathematics says of it."""
+"""Measures compared with hand-computed values, and the bootstrap with theoretical results."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import refuses
 
-import firth
 from firth.core.vectors import unit_rows
-from firth.studies.bootstrap import distinguishable, figure, interval, resampled
-from firth.studies.comparison import measured
+from firth.studies.bootstrap import distinguishable, interval, resampled, statistic
+from firth.studies.comparison import make_measure
 from firth.studies.measures import clusters, known_item_ranks, most_frequent, overlap, probe, purity, word_ranks
 
 
@@ -20,7 +20,7 @@ def test_ranks_of_known_items_by_hand():
     assert np.mean(1 / known_item_ranks(queries, targets)) == pytest.approx((1 + 1 / 3 + 1) / 3)
 
 
-def test_equal_scores_share_their_mean_rank_and_a_zero_query_has_the_middle_one():
+def test_ties_get_their_mean_rank():
     targets = np.array([[1, 0], [1, 0], [0, 1]], np.float32)
     queries = np.array([[1, 0], [1, 0], [0, 0]], np.float32)
     assert known_item_ranks(queries, targets).tolist() == [1.5, 1.5, 2]
@@ -33,19 +33,19 @@ def test_ranks_do_not_depend_on_batches():
     assert known_item_ranks(queries, targets)[::97].tolist() == one
 
 
-def test_ranks_by_words_find_what_shares_the_rare_word():
+def test_bm25_ranks_prefer_rare_words():
     targets = ["the river bank", "the money bank", "the tall tree"]
     assert word_ranks(["river", "bank money", "bank"], targets).tolist() == [1, 1, 3]
 
 
 def test_purity_by_hand():
     """The example of Manning, Raghavan & Schütze, Introduction to Information Retrieval, figure 16.4: 12 / 17."""
-    found = np.repeat([0, 1, 2], [6, 6, 5])
+    result = np.repeat([0, 1, 2], [6, 6, 5])
     labels = np.array([0] * 5 + [1] + [1] * 4 + [0, 2] + [2] * 3 + [0] * 2)
-    assert purity(found, labels).sum() == 12 and purity(found, labels).mean() == pytest.approx(12 / 17)
+    assert purity(result, labels).sum() == 12 and purity(result, labels).mean() == pytest.approx(12 / 17)
 
 
-def test_clusters_find_groups_that_lie_apart():
+def test_clusters_find_separated_groups():
     random = np.random.default_rng(0)
     labels = np.repeat([0, 1, 2], 30)
     rows = (np.eye(3)[labels] * 5 + random.standard_normal((90, 3)) * 0.3).astype(np.float32)
@@ -57,8 +57,8 @@ def test_clusters_are_as_tight_as_those_of_scikit_learn():
     from sklearn.cluster import KMeans
 
     rows = unit_rows(np.random.default_rng(3).standard_normal((300, 6))).astype(np.float64)
-    found = clusters(rows.astype(np.float32), 8, seed=1)
-    spread = sum(((rows[found == each] - rows[found == each].mean(axis=0)) ** 2).sum() for each in range(8))
+    result = clusters(rows.astype(np.float32), 8, seed=1)
+    spread = sum(((rows[result == each] - rows[result == each].mean(axis=0)) ** 2).sum() for each in range(8))
     assert spread < 1.01 * KMeans(8, n_init=10, random_state=0).fit(rows).inertia_
 
 
@@ -73,18 +73,18 @@ def test_overlap_by_hand():
     assert overlap(a, b, 3).tolist() == [1, 1, 1, 1]  # all others
 
 
-def test_overlap_of_spaces_that_have_nothing_in_common_is_chance():
+def test_overlap_of_independent_spaces_is_chance():
     random = np.random.default_rng(1)
     a, b = random.standard_normal((2, 800, 20)).astype(np.float32)
     assert overlap(a, b, 10).mean() == pytest.approx(10 / 799, abs=0.004)
 
 
-def test_overlap_refuses_more_neighbours_than_there_are():
-    with pytest.raises(firth.FirthError, match="k must be from 1 to 3"):
+def test_overlap_refuses_more_neighbors_than_rows():
+    with refuses("invalid_value", option="k", limit=3):
         overlap(np.eye(4, dtype=np.float32), np.eye(4, dtype=np.float32), 4)
 
 
-def test_probe_tells_labels_that_lie_apart_and_guesses_those_that_do_not():
+def test_the_probe_predicts_separable_labels_only():
     random = np.random.default_rng(0)
     labels = np.repeat([0, 1], [140, 60])
     apart = (labels[:, None] * 6 + random.standard_normal((200, 4))).astype(np.float32)
@@ -112,7 +112,7 @@ def test_interval_of_a_share_is_that_of_the_binomial_distribution():
     assert (low, high) == pytest.approx((0.21, 0.39), abs=0.011)  # 0.3 ± 1.96 √(0.3 · 0.7 / 100)
 
 
-def test_intervals_hold_the_truth_in_about_95_of_100_cases():
+def test_intervals_cover_the_truth_in_about_95_of_100_cases():
     random = np.random.default_rng(5)
     held = []
     for case in range(120):
@@ -121,14 +121,14 @@ def test_intervals_hold_the_truth_in_about_95_of_100_cases():
     assert 0.90 <= np.mean(held) <= 0.985
 
 
-def test_the_same_seed_draws_the_same():
+def test_the_same_seed_gives_the_same_draws():
     values = np.random.default_rng(0).random((2, 50))
     assert np.array_equal(resampled(values, seed=3), resampled(values, seed=3))
     assert not np.array_equal(resampled(values, seed=3), resampled(values, seed=4))
 
 
-def test_pairing_tells_apart_what_separate_intervals_do_not():
-    """Items differ much, models little but always: on the same items the better one is seen to be better."""
+def test_pairing_distinguishes_what_separate_intervals_do_not():
+    """Items differ much, models little but consistently."""
     items = np.random.default_rng(0).normal(0, 1, 200)
     better, worse = items + 0.05 + np.random.default_rng(1).normal(0, 0.05, 200), items
     draws = resampled(np.array([better, worse]))
@@ -136,27 +136,27 @@ def test_pairing_tells_apart_what_separate_intervals_do_not():
     assert interval(draws[0])[0] < interval(draws[1])[1]  # their own intervals overlap
 
 
-def test_models_that_differ_by_chance_alone_are_told_apart_in_about_5_of_100_cases():
+def test_random_differences_are_distinguishable_in_about_5_of_100_cases():
     random = np.random.default_rng(7)
-    told = [distinguishable(*resampled(random.random((2, 100)), draws=300, seed=case)) for case in range(120)]
-    assert np.mean(told) <= 0.1
+    flags = [distinguishable(*resampled(random.random((2, 100)), draws=300, seed=case)) for case in range(120)]
+    assert np.mean(flags) <= 0.1
 
 
 def test_a_model_is_not_distinguishable_from_itself():
     values = np.random.default_rng(0).random(60)
-    found = measured("x", "x", {"a": values, "b": values.copy()})
-    assert found.are_alike("a", "b") and found.is_best("a") and found.is_best("b")
+    result = make_measure("x", "x", {"a": values, "b": values.copy()})
+    assert result.are_indistinguishable("a", "b") and result.is_best("a") and result.is_best("b")
 
 
-def test_correlations_are_drawn_by_pairs():
+def test_correlations_are_resampled_by_pairs():
     truth = np.arange(100.0)
     near, noise = truth + np.random.default_rng(0).normal(0, 10, 100), np.random.default_rng(1).random(100)
-    found = measured("x", "x", {"near": near, "noise": noise}, truth=truth)
-    assert found.scores["near"].value == figure(near, truth) > 0.9
-    assert found.scores["noise"].low < 0 < found.scores["noise"].high
-    assert not found.are_alike("near", "noise") and found.best == "near" and not found.is_best("noise")
+    result = make_measure("x", "x", {"near": near, "noise": noise}, truth=truth)
+    assert result.scores["near"].value == statistic(near, truth) > 0.9
+    assert result.scores["noise"].low < 0 < result.scores["noise"].high
+    assert not result.are_indistinguishable("near", "noise") and result.best == "near" and not result.is_best("noise")
 
 
 def test_a_baseline_is_never_the_best():
-    found = measured("x", "x", {"a": np.zeros(20)}, baseline=("BM25", np.ones(20)))
-    assert found.best == "a" and found.models == ["a"] and found.to_json()["baseline"]["value"] == 1
+    result = make_measure("x", "x", {"a": np.zeros(20)}, baseline=("BM25", np.ones(20)))
+    assert result.best == "a" and result.models == ["a"] and result.to_json()["baseline"]["value"] == 1

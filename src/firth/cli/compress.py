@@ -15,7 +15,7 @@ from firth.core.errors import FirthError
 if TYPE_CHECKING:
     from firth.core.run import Run
     from firth.data.table import Table
-    from firth.evaluate import CompressionResult, Squeezed
+    from firth.evaluate import Compressed, CompressionResult
 
 WORDS = 1000  # of a corpus: the most frequent ones are its columns
 TEXTS = (".txt", ".txt.gz", ".txt.xz")
@@ -37,9 +37,10 @@ def command(data: str, as_json: bool, **settings: Any) -> None:
     """Squeeze the rows of DATA by PCA, LSA, an autoencoder and a VAE, and tell what is left of those that they did not
     learn from.
 
-    lost: the share of variance that can't be rebuilt. neighbours kept: of a row's nearest, by their codes. probe: how
-    often a linear model tells the label from codes. told apart: how well trees tell made-up rows from real ones (0.5:
-    not at all), beside rows whose columns are drawn independently.
+    lost: the share of variance that is not reconstructed. neighbor overlap: the share of a row's nearest rows that are
+    also nearest by their codes. probe: the accuracy of a linear model that predicts the label from the codes.
+    two-sample AUC: how well trees distinguish generated rows from real ones (0.5: not at all), compared with rows whose
+    columns are drawn independently.
     """
     from firth.core.run import Run
 
@@ -130,11 +131,11 @@ def rows_of(table: Table, rows: Any) -> Table:
     return Table(table.arrow().take(rows))
 
 
-def linear(encoder: Any, learned: Any, rows: Any, dim: int) -> Iterator[tuple[str, Squeezed]]:
+def linear(encoder: Any, learned: Any, rows: Any, dim: int) -> Iterator[tuple[str, Compressed]]:
     """PCA, and LSA's decomposition, which does not take the mean away first."""
     import numpy as np
 
-    from firth.evaluate import Squeezed
+    from firth.evaluate import Compressed
 
     known = encoder.transform(learned)
     k = min(dim, *known.shape)
@@ -146,14 +147,14 @@ def linear(encoder: Any, learned: Any, rows: Any, dim: int) -> Iterator[tuple[st
         snapped = encoder.transform(encoder.inverse(codes @ directions + mean))  # the likeliest category of each column
         yield (
             name,
-            Squeezed(codes, np.nan_to_num(snapped), None, seconds, directions.size + mean.size * (name == "PCA")),
+            Compressed(codes, np.nan_to_num(snapped), None, seconds, directions.size + mean.size * (name == "PCA")),
         )
 
 
 def networks(
     encoder: Any, learned: Any, judged: Any, dim: int, numeric: str, epochs: int, run: Run
-) -> Iterator[tuple[str, Squeezed]]:
-    from firth.evaluate import Squeezed
+) -> Iterator[tuple[str, Compressed]]:
+    from firth.evaluate import Compressed
     from firth.tables.autoencoder import Autoencoder
     from firth.tables.vae import VAE
 
@@ -164,15 +165,15 @@ def networks(
         made_up = encoder.transform(model.sample(len(judged), seed=run.seed)) if method is VAE else None
         yield (
             method.__name__,
-            Squeezed(model.transform(judged), rebuilt, made_up, seconds, model.training["parameters"]),
+            Compressed(model.transform(judged), rebuilt, made_up, seconds, model.training["parameters"]),
         )
 
 
 def with_baseline(result: CompressionResult, rows: Any, alone: Any, labels: Any, seed: int) -> CompressionResult:
     """The same with two rows to hold it against: the rows as they are, and columns drawn independently."""
-    from firth.evaluate import CompressionResult, Squeezed, compression, two_sample
+    from firth.evaluate import Compressed, CompressionResult, compression, two_sample
 
-    whole = compression(rows, {"the rows themselves": Squeezed(rows)}, labels, k=result.k, seed=seed)
+    whole = compression(rows, {"the rows themselves": Compressed(rows)}, labels, k=result.k, seed=seed)
     nothing = next(iter(whole.scores.values()))._replace(dim=0, neighbors=float("nan"), probe=float("nan"))
-    drawn = nothing._replace(told_apart=two_sample(rows, alone, seed=seed))
+    drawn = nothing._replace(two_sample_auc=two_sample(rows, alone, seed=seed))
     return CompressionResult({**whole.scores, **result.scores, "columns drawn alone": drawn}, result.rows, result.k)

@@ -87,8 +87,8 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
 
 def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     from firth.studies import sweep
-    from firth.studies.space import parsed_try
-    from firth.studies.sweeping import check_first
+    from firth.studies.space import parse_range
+    from firth.studies.sweeping import check_sweep
 
     def given(kind: type) -> dict[str, Any]:
         known = [option.name for option in options_of(kind) if not (kind is Run and option.name == "budget")]
@@ -96,8 +96,8 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
 
     method = build_settings(method_class, given(method_class))
     run = Run(**given(Run), report=choose_report(values["progress"]))
-    check_first(method, run, Path(values["folder"]))
-    tries = dict(parsed_try(method_class, text) for text in values["tries"]) or None
+    check_sweep(method, run, Path(values["folder"]))
+    tries = dict(parse_range(method_class, text) for text in values["tries"]) or None
     data = KINDS[method_class.kind].open(values)
     task = task_of(method_class.kind, values, run.seed, data)
     start = open_model(values["start"]) if values["start"] else None
@@ -113,7 +113,7 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
             data,
             task,
             values["folder"],
-            tries=tries,
+            space=tries,
             budget=values["budget"],
             run=run,
             start=start,
@@ -148,9 +148,9 @@ def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
         asked[0] == "labelled" and kind == "examples" and format_and_compression(Path(path))[0]
     ):  # read as those that are learned from
         known = Examples(path, text=columns["column"], label=values["label"])
-        return tasks.labelled_task(zip(known.texts(), known.labels(), strict=True), seed)
+        return tasks.labeled_task(zip(known.texts(), known.labels(), strict=True), seed)
     if asked[0] == "labelled":
-        return tasks.labelled_task(LabeledTexts(path, column=columns["column"], label=values["label"]), seed)
+        return tasks.labeled_task(LabeledTexts(path, column=columns["column"], label=values["label"]), seed)
     if asked[0] == "ratings":
         return tasks.rating_task(Interactions(path), seed)
     if asked[0] == "nodes":

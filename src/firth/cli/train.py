@@ -190,6 +190,7 @@ def tell(done: Trained, as_json: bool, kind: str) -> None:
             "texts/s": human(figures["texts_per_second"]) if "texts_per_second" in figures else None,
             "loss": f"{figures['loss']:.4f}" if figures.get("loss") is not None else None,
             "agreement": f"{figures['agreement']:.3f}" if "agreement" in figures else None,
+            "automatic": told_values(figures.get("automatic", {})),
             "chosen": told_values(figures.get("chosen", {})),
             **{f"dev {name}": f"{figures[name]:.4f}" for name in SCORES if name in figures},
             **held_out_facts(figures.get("held_out_score")),

@@ -107,9 +107,7 @@ def stored_method(name: str, options: Mapping[str, Any]) -> Method:
     """The method of a saved folder; names of earlier versions are translated."""
     method_class = method(renamed.METHODS.get(name, name))
     known = [item.name for item in options_of(method_class)]
-    built: Method = build_settings(
-        method_class, {renamed.current_option(old, known) or old: value for old, value in options.items()}
-    )
+    built: Method = build_settings(method_class, renamed.current_options(current_name, options, known))
     return built
 
 

@@ -5,7 +5,8 @@ A method or option in config.json may be renamed only with an entry here.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 #: Methods.
 METHODS = {
@@ -34,6 +35,24 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "walks": ("walks_per_node",),
     "widths": ("hidden_sizes",),
 }
+
+#: Options for which a stored 0 meant "chosen automatically"; None does now.
+ZERO_WAS_AUTOMATIC = {
+    "question_answerer": ("epochs", "learning_rate", "max_length"),
+    "sentence_encoder": ("max_length",),
+    "text_classifier": ("epochs", "learning_rate", "max_length"),
+    "text_regressor": ("epochs", "learning_rate", "max_length"),
+    "token_classifier": ("epochs", "learning_rate", "max_length"),
+}
+
+
+def current_options(method: str, options: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """Return the stored options of `method` under their current names and with their current values."""
+    current = {current_option(old, known) or old: value for old, value in options.items()}
+    for name in ZERO_WAS_AUTOMATIC.get(method, ()):
+        if name in current and current[name] == 0:
+            current[name] = None
+    return current
 
 
 def current_option(name: str, known: Collection[str]) -> str | None:

@@ -1,5 +1,5 @@
-"""How good models are: analogies, word similarity, neighbour tables, labels of texts and of nodes, recommendations,
-compression."""
+"""Evaluation of models: analogies, word and sentence similarity, neighbor tables, classification of texts and nodes,
+recommendations, compression."""
 
 from firth.evaluate.analogy import (
     AnalogyResult,
@@ -12,12 +12,12 @@ from firth.evaluate.analogy import (
 )
 from firth.evaluate.answers import AnswerResult, answers
 from firth.evaluate.compression import (
+    Compressed,
     CompressionResult,
-    Squeezed,
     compression,
     independent_rows,
     lost_variance,
-    neighbors_kept,
+    neighbor_overlap,
     probe,
     two_sample,
 )
@@ -63,7 +63,7 @@ __all__ = [
     "Section",
     "SentencePair",
     "SimilarityResult",
-    "Squeezed",
+    "Compressed",
     "analogies",
     "answers",
     "choose_pooling",
@@ -75,7 +75,7 @@ __all__ = [
     "independent_rows",
     "lost_variance",
     "neighbor_table",
-    "neighbors_kept",
+    "neighbor_overlap",
     "node_classification",
     "number_result",
     "parallelogram",

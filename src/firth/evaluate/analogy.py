@@ -1,8 +1,8 @@
 """Word analogies: a is to b as c is to …? Accuracy on any file in the questions-words format.
 
-The protocol of the field (word2vec's compute-accuracy, gensim): only the most frequent words take part,
-upper and lower case are one, a question with a word that has no vector is skipped, and the three given
-words are no answers. "add" is 3CosAdd (Mikolov et al. 2013), "mul" 3CosMul (Levy & Goldberg 2014, eq. 4).
+The protocol is that of word2vec's compute-accuracy and of gensim: only the most frequent words take part, case is
+ignored, a question with a word that has no vector is skipped, and the three question words are excluded from the
+answers. "add" is 3CosAdd (Mikolov et al. 2013), "mul" is 3CosMul (Levy & Goldberg 2014, eq. 4).
 """
 
 from __future__ import annotations
@@ -24,48 +24,51 @@ from firth.evaluate.layout import html_table, number_or_none, percent, text_tabl
 from firth.evaluate.words import Lookup, check_finite, fold, numbered_lines, row_lookup
 
 Question = tuple[str, str, str, str]
-BATCH_BYTES = 64 << 20  # scores of one batch of questions: bounds the memory whatever the file and the vocabulary
+BATCH_BYTES = 64 << 20  # scores of one batch of questions; bounds the memory
 MUL_EPSILON = 1e-3  # Levy & Goldberg's ε, as in Vectors.analogy
 
 
 @dataclass(frozen=True)
 class Section:
-    """Questions of one kind, such as gram3-comparative."""
+    """The questions of one section, such as gram3-comparative."""
 
     name: str
     questions: tuple[Question, ...]
 
     @property
     def syntactic(self) -> bool:
+        """Whether the section is syntactic: its name starts with "gram"."""
         return self.name.startswith("gram")
 
 
 @dataclass(frozen=True)
 class Score:
-    """Of `asked` questions, those whose four words were known are `answered`, the others `skipped`."""
+    """Counts of one section. Questions whose four words have vectors are `answered`, the others `skipped`."""
 
     name: str
-    asked: int
+    questions: int
     answered: int
     correct: int
 
     @property
     def skipped(self) -> int:
-        return self.asked - self.answered
+        """The number of questions with a word that has no vector."""
+        return self.questions - self.answered
 
     @property
     def accuracy(self) -> float:
-        """Share of the answered questions that is correct; NaN where none was answered."""
+        """The share of answered questions that are correct; NaN if none was answered."""
         return self.correct / self.answered if self.answered else math.nan
 
     def to_json(self) -> dict[str, Any]:
-        counts = {"asked": self.asked, "answered": self.answered, "skipped": self.skipped, "correct": self.correct}
+        """Return the score as JSON values."""
+        counts = {"asked": self.questions, "answered": self.answered, "skipped": self.skipped, "correct": self.correct}
         return {"name": self.name, **counts, "accuracy": number_or_none(self.accuracy)}
 
 
 @dataclass(frozen=True)
 class AnalogyResult:
-    """Scores by section, and why questions were skipped: words with the number of questions each one spoiled."""
+    """Scores by section, and the words because of which questions were skipped, with the number of such questions."""
 
     sections: tuple[Score, ...]
     semantic: Score
@@ -73,14 +76,16 @@ class AnalogyResult:
     total: Score
     method: str
     restrict: int | None
-    missing: Mapping[str, int]  # no vector at all
-    beyond: Mapping[str, int]  # a vector, but not among the first `restrict`
+    missing: Mapping[str, int]  # words without a vector
+    beyond: Mapping[str, int]  # words with a vector beyond the first `restrict`
 
     @property
     def accuracy(self) -> float:
+        """The accuracy over all sections."""
         return self.total.accuracy
 
     def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
         return {
             "accuracy": number_or_none(self.accuracy),
             "total": self.total.to_json(),
@@ -102,9 +107,9 @@ class AnalogyResult:
         return ["section", "accuracy", "correct", "answered", "skipped"], rows
 
     def _why_skipped(self) -> str:
-        """One line a reason, with the words that cost most questions."""
+        """Return one line per reason, with the words that caused most skipped questions."""
         reasons = ((self.missing, "no vector"), (self.beyond, f"not among the first {self.restrict or 0:,}"))
-        return "\n".join(f"{reason}: {_most_costly(words)}" for words, reason in reasons if words)
+        return "\n".join(f"{reason}: {_listed(words)}" for words, reason in reasons if words)
 
     def __str__(self) -> str:
         table = text_table(*self._table(), numbers=(1, 2, 3, 4))
@@ -116,7 +121,7 @@ class AnalogyResult:
 
 
 def read_questions(path: str | os.PathLike[str]) -> list[Section]:
-    """Sections of a questions-words file: `: name` lines, each followed by lines of four words."""
+    """Read the sections of a questions-words file: lines `: name`, each followed by lines of four words."""
     names: list[str] = []
     questions: list[list[Question]] = []
     for number, line in numbered_lines(path):
@@ -128,7 +133,7 @@ def read_questions(path: str | os.PathLike[str]) -> list[Section]:
         if len(words) != 4:
             raise FirthError(
                 "malformed_data",
-                "{path}, line {number}: a question has 4 words; got {got}: {line!r}.",
+                "{path}, line {number}: a question must have 4 words; got {got}: {line!r}.",
                 path=path,
                 number=number,
                 got=len(words),
@@ -137,16 +142,18 @@ def read_questions(path: str | os.PathLike[str]) -> list[Section]:
         if not names:
             raise FirthError(
                 "malformed_data",
-                "{path}, line {number}: a line ': section name' must come before the first question.",
+                "{path}, line {number}: the first question must follow a line ': section name'.",
                 path=path,
                 number=number,
             )
         questions[-1].append((words[0], words[1], words[2], words[3]))
     if not any(questions):
         raise FirthError(
-            "empty_data", "{path} has no questions; it needs a line ': section name', then lines of 4 words.", path=path
+            "empty_data",
+            "{path} has no questions. It must have a line ': section name', then lines of 4 words.",
+            path=path,
         )
-    return [Section(name, tuple(asked)) for name, asked in zip(names, questions, strict=True)]
+    return [Section(name, tuple(section)) for name, section in zip(names, questions, strict=True)]
 
 
 def analogies(
@@ -157,28 +164,28 @@ def analogies(
     method: str = "add",
     fold_case: bool = True,
 ) -> AnalogyResult:
-    """How many of `questions` (a file or its sections) the first `restrict` vectors answer rightly."""
+    """Evaluate the first `restrict` vectors on analogy questions, given as a file or its sections."""
     if method not in ("add", "mul"):
-        raise FirthError("invalid_value", "analogy method must be add or mul; got {got!r}.", got=method)
+        raise FirthError("invalid_value", "{option} must be add or mul; got {got!r}.", option="method", got=method)
     sections = _sections(questions)
     lookup = row_lookup(vectors, restrict, fold_case)
     check_finite(vectors, restrict)
     folded = [[_folded(question, fold_case) for question in section.questions] for section in sections]
-    known = [[question for question in asked if all(word in lookup for word in question)] for asked in folded]
+    answerable = [[question for question in section if all(word in lookup for word in question)] for section in folded]
     unit = unit_rows(vectors.matrix[:restrict])
-    right = _correct(unit, lookup, [question for asked in known for question in asked], method)
+    is_correct = _correct(unit, lookup, [question for section in answerable for question in section], method)
 
     scores, done = [], 0
-    for section, answered in zip(sections, known, strict=True):
-        correct = int(right[done : done + len(answered)].sum())
+    for section, answered in zip(sections, answerable, strict=True):
+        correct = int(is_correct[done : done + len(answered)].sum())
         scores.append(Score(section.name, len(section.questions), len(answered), correct))
         done += len(answered)
-    missing, beyond = _spoilers(vectors, sections, lookup, restrict, fold_case)
-    kinds = [section.syntactic for section in sections]
+    missing, beyond = _skip_reasons(vectors, sections, lookup, restrict, fold_case)
+    by_section = list(zip(scores, sections, strict=True))
     return AnalogyResult(
         sections=tuple(scores),
-        semantic=_sum("semantic", (score for score, syntactic in zip(scores, kinds, strict=True) if not syntactic)),
-        syntactic=_sum("syntactic", (score for score, syntactic in zip(scores, kinds, strict=True) if syntactic)),
+        semantic=_sum("semantic", (score for score, section in by_section if not section.syntactic)),
+        syntactic=_sum("syntactic", (score for score, section in by_section if section.syntactic)),
         total=_sum("total", scores),
         method=method,
         restrict=restrict,
@@ -195,11 +202,11 @@ def right_answers(
     method: str = "add",
     fold_case: bool = True,
 ) -> NDArray[np.bool_]:
-    """Whether each question, in order, is answered rightly; all their words must be known (`common_questions`)."""
+    """Return whether each question is answered correctly; all words must have vectors (see `common_questions`)."""
     lookup = row_lookup(vectors, restrict, fold_case)
-    asked = [_folded(question, fold_case) for section in _sections(questions) for question in section.questions]
+    folded = [_folded(question, fold_case) for section in _sections(questions) for question in section.questions]
     check_finite(vectors, restrict)
-    return _correct(unit_rows(vectors.matrix[:restrict]), lookup, asked, method)
+    return _correct(unit_rows(vectors.matrix[:restrict]), lookup, folded, method)
 
 
 def common_questions(
@@ -208,7 +215,7 @@ def common_questions(
     restrict: int | None = 30000,
     fold_case: bool = True,
 ) -> list[Section]:
-    """Those questions which all of `vectors` can answer: what models of different vocabularies are compared on."""
+    """Return the questions whose words all of `vectors` have, for comparing models of different vocabularies."""
     if not vectors:
         raise FirthError("too_few", "common_questions needs at least one set of vectors.")
     shared = set.intersection(*(set(row_lookup(each, restrict, fold_case)) for each in vectors))
@@ -218,30 +225,30 @@ def common_questions(
     ]
 
 
-def _correct(unit: Matrix, lookup: Lookup, asked: Sequence[Question], method: str) -> NDArray[np.bool_]:
-    """For each question whether the best-scoring word is the fourth one, whichever case it is written in."""
-    right = np.zeros(len(asked), dtype=bool)
+def _correct(unit: Matrix, lookup: Lookup, questions: Sequence[Question], method: str) -> NDArray[np.bool_]:
+    """Return for each question whether the word with the highest score is the fourth one, in any case."""
+    is_correct = np.zeros(len(questions), dtype=bool)
     batch = max(1, BATCH_BYTES // (4 * max(1, len(unit))))
-    score = _added if method == "add" else _multiplied
-    for start in range(0, len(asked), batch):
-        part = asked[start : start + batch]
+    score = _cos_add if method == "add" else _cos_mul
+    for start in range(0, len(questions), batch):
+        part = questions[start : start + batch]
         a, b, c, _ = np.array([[lookup[word][0] for word in question] for question in part]).T
         scores = score(unit, a, b, c)  # questions × words
         for row, question in enumerate(part):
             for word in question[:3]:
                 scores[row, lookup[word]] = -np.inf
         best = scores.argmax(axis=1)
-        right[start : start + batch] = [
+        is_correct[start : start + batch] = [
             scores[row, answer] > -np.inf and answer in lookup[question[3]]
             for row, (answer, question) in enumerate(zip(best.tolist(), part, strict=True))
         ]
-    return right
+    return is_correct
 
 
-def _spoilers(
+def _skip_reasons(
     vectors: Vectors, sections: Sequence[Section], lookup: Lookup, restrict: int | None, fold_case: bool
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Words that made questions be skipped, with how many: those without a vector, those beyond `restrict`."""
+    """Return the words without a vector and those beyond `restrict`, with the number of questions each is in."""
     words = (word for section in sections for question in section.questions for word in set(question))
     unknown = Counter(word for word in words if fold(word, fold_case) not in lookup).most_common()
     rest = {fold(key, fold_case) for key in vectors.keys[restrict:]} if restrict is not None else set()
@@ -249,19 +256,20 @@ def _spoilers(
     return missing, {word: count for word, count in unknown if word not in missing}
 
 
-def _added(unit: Matrix, a: NDArray[np.intp], b: NDArray[np.intp], c: NDArray[np.intp]) -> Matrix:
+def _cos_add(unit: Matrix, a: NDArray[np.intp], b: NDArray[np.intp], c: NDArray[np.intp]) -> Matrix:
+    """Return 3CosAdd scores, (questions, words)."""
     target = unit[b] - unit[a] + unit[c]  # its length does not change the order
     return np.asarray(target @ unit.T, dtype=np.float32)
 
 
-def _multiplied(unit: Matrix, a: NDArray[np.intp], b: NDArray[np.intp], c: NDArray[np.intp]) -> Matrix:
-    """cos(b)·cos(c) / (cos(a) + ε), each cosine moved to 0…1."""
-    words, place = np.unique(np.concatenate((a, b, c)), return_inverse=True)
-    near = (unit[words] @ unit.T + 1) / 2
-    near_a, near_b, near_c = place.reshape(3, -1)
-    scores = near[near_b]
-    scores *= near[near_c]
-    scores /= near[near_a] + np.float32(MUL_EPSILON)
+def _cos_mul(unit: Matrix, a: NDArray[np.intp], b: NDArray[np.intp], c: NDArray[np.intp]) -> Matrix:
+    """Return 3CosMul scores cos(b)·cos(c) / (cos(a) + ε), each cosine shifted to 0…1; (questions, words)."""
+    words, inverse = np.unique(np.concatenate((a, b, c)), return_inverse=True)
+    cosines = (unit[words] @ unit.T + 1) / 2
+    row_a, row_b, row_c = inverse.reshape(3, -1)
+    scores = cosines[row_b]
+    scores *= cosines[row_c]
+    scores /= cosines[row_a] + np.float32(MUL_EPSILON)
     return np.asarray(scores, dtype=np.float32)
 
 
@@ -276,9 +284,11 @@ def _folded(question: Question, fold_case: bool) -> Question:
 
 def _sum(name: str, scores: Iterable[Score]) -> Score:
     parts = list(scores)
-    return Score(name, *(sum(getattr(score, field) for score in parts) for field in ("asked", "answered", "correct")))
+    return Score(
+        name, *(sum(getattr(score, field) for score in parts) for field in ("questions", "answered", "correct"))
+    )
 
 
-def _most_costly(words: Mapping[str, int], shown: int = 8) -> str:
+def _listed(words: Mapping[str, int], shown: int = 8) -> str:
     listed = ", ".join(f"{word} ({count})" for word, count in list(words.items())[:shown])
     return listed + (f" and {len(words) - shown:,} more words" if len(words) > shown else "")

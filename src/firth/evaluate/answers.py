@@ -1,4 +1,4 @@
-"""How good answers from passages are: exact match and F1, as SQuAD's official script computes them."""
+"""Evaluation of extracted answers by exact match and F1, as in SQuAD's official script."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from firth.core.scores import answer_f1, exact_match
 BATCH = 2048
 
 
-class Asked(Protocol):
-    """A question, its passage and the answers that count as right."""
+class QuestionWithAnswers(Protocol):
+    """A question, its passage and the accepted answers."""
 
     @property
     def question(self) -> str: ...
@@ -29,7 +29,7 @@ class Asked(Protocol):
 
 @dataclass(frozen=True)
 class AnswerResult:
-    """Shares of 1. `unanswerable` questions, those without a right answer, are right when none is given."""
+    """Metrics from 0 to 1. A question without an accepted answer (`unanswerable`) is correct if the answer is empty."""
 
     questions: int
     unanswerable: int
@@ -37,24 +37,25 @@ class AnswerResult:
     f1: float
 
     def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
         names = ("questions", "unanswerable", "exact_match", "f1")
         return {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
-        none = f" ({self.unanswerable:,} without an answer)" if self.unanswerable else ""
-        return f"{self.questions:,} questions{none}: exact match {self.exact_match:.3f}, F1 {self.f1:.3f}"
+        without_answer = f" ({self.unanswerable:,} without an answer)" if self.unanswerable else ""
+        return f"{self.questions:,} questions{without_answer}: exact match {self.exact_match:.3f}, F1 {self.f1:.3f}"
 
 
-def answers(model: Answers, asked: Iterable[Asked]) -> AnswerResult:
-    """Asks the model, and compares with the right answers: with the nearest of several."""
-    exact, overlap, unanswerable = list[float](), list[float](), 0
-    rest = iter(asked)
+def answers(model: Answers, questions: Iterable[QuestionWithAnswers]) -> AnswerResult:
+    """Answer the questions and compare with the accepted answers; the best match of several counts."""
+    exact, f1, unanswerable = list[float](), list[float](), 0
+    rest = iter(questions)
     while batch := list(islice(rest, BATCH)):
-        found = model.answer([row.question for row in batch], [row.passage for row in batch])
-        for span, row in zip(found, batch, strict=True):
+        spans = model.answer([row.question for row in batch], [row.passage for row in batch])
+        for span, row in zip(spans, batch, strict=True):
             exact.append(exact_match(span.text, row.answers))
-            overlap.append(answer_f1(span.text, row.answers))
+            f1.append(answer_f1(span.text, row.answers))
             unanswerable += not row.answers
     if not exact:
-        raise FirthError("empty_data", "There is no question to ask.")
-    return AnswerResult(len(exact), unanswerable, sum(exact) / len(exact), sum(overlap) / len(exact))
+        raise FirthError("empty_data", "There are no questions to evaluate.")
+    return AnswerResult(len(exact), unanswerable, sum(exact) / len(exact), sum(f1) / len(exact))

@@ -1,5 +1,5 @@
-"""What is left of rows that are squeezed to fewer numbers: how much is lost, who stays whose neighbour, what a probe
-still reads, and whether made-up rows can be told from real ones."""
+"""Evaluation of compressed rows: lost variance, overlap of nearest neighbors, accuracy of a linear probe on the codes,
+and a two-sample test of generated rows."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from firth.evaluate.layout import decimal, html_table, markdown_table, number_or
 from firth.evaluate.nodes import node_classification
 
 Array = NDArray[np.float64]
-MOST_ROWS = 2000  # whose neighbours are looked at
+MAX_ROWS = 2000  # rows whose neighbors are compared
 
 
-class Squeezed(NamedTuple):
-    """What a method makes of some rows."""
+class Compressed(NamedTuple):
+    """The output of a compression method for some rows."""
 
     codes: ArrayLike  # (rows, dim)
-    rebuilt: ArrayLike | None = None  # (rows, columns)
-    made_up: ArrayLike | None = None  # new rows
-    seconds: float = math.nan  # of learning
-    size: int = 0  # numbers that are stored
+    rebuilt: ArrayLike | None = None  # (rows, columns): the reconstruction
+    made_up: ArrayLike | None = None  # (n, columns): generated rows
+    seconds: float = math.nan  # training time
+    size: int = 0  # number of stored parameters
 
 
 class CompressionScore(NamedTuple):
-    """Figures of one method; NaN = it can't do that, or was not asked."""
+    """Metrics of one method; NaN if the method cannot do it or it was not evaluated."""
 
     dim: int
     lost: float
     neighbors: float
     probe: float
-    told_apart: float
+    two_sample_auc: float
     seconds: float
     size: int
 
 
 @dataclass(frozen=True)
 class CompressionResult:
-    """Scores by method."""
+    """Compression metrics by method."""
 
     scores: Mapping[str, CompressionScore]
     rows: int
@@ -56,13 +56,14 @@ class CompressionResult:
         return self.scores[name]
 
     def to_json(self) -> dict[str, Any]:
+        """Return the metrics as JSON values; NaN becomes null."""
         return {
-            name: {figure: number_or_none(value) for figure, value in score._asdict().items()}
+            name: {metric: number_or_none(value) for metric, value in score._asdict().items()}
             for name, score in self.scores.items()
         }
 
     def _table(self) -> tuple[list[str], list[list[str]], range]:
-        header = ["", "numbers", "lost", f"neighbours kept ({self.k})", "probe", "told apart (AUC)", "seconds", "size"]
+        header = ["", "dim", "lost", f"neighbor overlap ({self.k})", "probe", "two-sample AUC", "seconds", "size"]
         body = [
             [
                 name,
@@ -70,7 +71,7 @@ class CompressionResult:
                 percent(score.lost),
                 percent(score.neighbors),
                 percent(score.probe),
-                decimal(score.told_apart),
+                decimal(score.two_sample_auc),
                 brief(score.seconds),
                 human(score.size) if score.size else "–",
             ]
@@ -79,6 +80,7 @@ class CompressionResult:
         return header, body, range(1, len(header))
 
     def to_markdown(self) -> str:
+        """Return the metrics as a Markdown table."""
         return markdown_table(*self._table())
 
     def __str__(self) -> str:
@@ -89,6 +91,7 @@ class CompressionResult:
 
 
 def brief(seconds: float) -> str:
+    """Format seconds with two or three digits, without an exponent."""
     if math.isnan(seconds):
         return "–"
     return f"{seconds:.1f}" if seconds >= 1 else f"{seconds:.2g}" if seconds >= 0.001 else "<0.001"
@@ -96,24 +99,26 @@ def brief(seconds: float) -> str:
 
 def compression(
     rows: ArrayLike,
-    squeezed: Mapping[str, Squeezed],
+    compressed: Mapping[str, Compressed],
     labels: Sequence[str] | None = None,
     *,
     k: int = 10,
     seed: int = 0,
 ) -> CompressionResult:
-    """Methods side by side on the same rows, which they need not have learned from. `labels`, one a row, are what a
-    linear probe is asked for."""
+    """Compare methods on the same rows, which need not be their training rows.
+
+    `labels`, one per row, are predicted from the codes by a linear probe.
+    """
     real = matrix_of(rows, "rows")
     scores = {}
-    for name, part in squeezed.items():
+    for name, part in compressed.items():
         codes = matrix_of(part.codes, f"codes of {name}")
         scores[name] = CompressionScore(
             dim=codes.shape[1],
             lost=math.nan if part.rebuilt is None else lost_variance(real, part.rebuilt),
-            neighbors=neighbors_kept(real, codes, k, seed=seed),
+            neighbors=neighbor_overlap(real, codes, k, seed=seed),
             probe=math.nan if labels is None else probe(codes, labels, seed=seed),
-            told_apart=math.nan if part.made_up is None else two_sample(real, part.made_up, seed=seed),
+            two_sample_auc=math.nan if part.made_up is None else two_sample(real, part.made_up, seed=seed),
             seconds=part.seconds,
             size=part.size,
         )
@@ -121,69 +126,76 @@ def compression(
 
 
 def lost_variance(rows: ArrayLike, rebuilt: ArrayLike) -> float:
-    """Σ |x − x̂|² / Σ |x − mean|²: 0 where nothing is lost, 1 where each row became the mean."""
-    real, again = matrix_of(rows, "rows"), matrix_of(rebuilt, "rebuilt rows")
-    if real.shape != again.shape:
+    """Return Σ |x − x̂|² / Σ |x − mean|²: 0 if nothing is lost, 1 if each row became the mean."""
+    real, reconstructed = matrix_of(rows, "rows"), matrix_of(rebuilt, "rebuilt rows")
+    if real.shape != reconstructed.shape:
         raise FirthError(
             "shape_mismatch",
-            "As many must be rebuilt as there are; got {got} for {shape}.",
-            got=again.shape,
-            shape=real.shape,
+            "The rebuilt rows must have the shape of the rows, {expected}; got {got}.",
+            expected=real.shape,
+            got=reconstructed.shape,
         )
-    whole = float(((real - real.mean(axis=0)) ** 2).sum())
-    return float(((real - again) ** 2).sum()) / whole if whole else 0.0
+    total = float(((real - real.mean(axis=0)) ** 2).sum())
+    return float(((real - reconstructed) ** 2).sum()) / total if total else 0.0
 
 
-def neighbors_kept(rows: ArrayLike, codes: ArrayLike, k: int = 10, *, seed: int = 0) -> float:
-    """The share of a row's `k` nearest (by distance) that are among its `k` nearest by their codes, the mean over rows
-    (over 2,000 drawn ones where there are more)."""
+def neighbor_overlap(rows: ArrayLike, codes: ArrayLike, k: int = 10, *, seed: int = 0) -> float:
+    """Return the share of a row's `k` nearest rows that are also among its `k` nearest by their codes.
+
+    Distances are Euclidean. The result is the mean over all rows, or over 2,000 random ones if there are more.
+    """
     real, coded = matrix_of(rows, "rows"), matrix_of(codes, "codes")
     if len(real) != len(coded) or not 1 <= k < len(real):
         raise FirthError(
             "invalid_value",
-            "{option} must be from 1 to {n_real} for {n_real_2:,} rows and codes; got {got}.",
+            "{option} must be from 1 to {limit}, one less than the {n_rows:,} rows, and there must be as many codes; "
+            "got {got} and {n_codes:,} codes.",
             option="k",
-            n_real=len(real) - 1,
-            n_real_2=len(real),
+            limit=len(real) - 1,
+            n_rows=len(real),
             got=k,
+            n_codes=len(coded),
         )
-    asked = np.sort(np.random.default_rng(seed).permutation(len(real))[:MOST_ROWS])
-    near, near_codes = (nearest(matrix, asked, k) for matrix in (real, coded))
-    kept = [len(np.intersect1d(a, b)) for a, b in zip(near, near_codes, strict=True)]
-    return float(np.mean(kept)) / k
+    sample = np.sort(np.random.default_rng(seed).permutation(len(real))[:MAX_ROWS])
+    near, near_codes = (nearest(matrix, sample, k) for matrix in (real, coded))
+    shared = [len(np.intersect1d(a, b)) for a, b in zip(near, near_codes, strict=True)]
+    return float(np.mean(shared)) / k
 
 
-def nearest(matrix: Array, asked: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """The k nearest others of these rows."""
+def nearest(matrix: Array, rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+    """Return the k nearest other rows of `rows`, (rows, k)."""
     squares = (matrix**2).sum(axis=1)
-    found = np.empty((len(asked), k), np.int64)
-    for first in range(0, len(asked), 256):
-        some = asked[first : first + 256]
-        apart = squares - 2 * matrix[some] @ matrix.T
-        apart[np.arange(len(some)), some] = np.inf
-        found[first : first + 256] = np.argpartition(apart, k - 1, axis=1)[:, :k]
-    return found
+    neighbor_rows = np.empty((len(rows), k), np.int64)
+    for first in range(0, len(rows), 256):
+        batch = rows[first : first + 256]
+        distances = squares - 2 * matrix[batch] @ matrix.T  # squared, up to a constant per row
+        distances[np.arange(len(batch)), batch] = np.inf
+        neighbor_rows[first : first + 256] = np.argpartition(distances, k - 1, axis=1)[:, :k]
+    return neighbor_rows
 
 
 def probe(codes: ArrayLike, labels: Sequence[str], *, splits: int = 5, seed: int = 0) -> float:
-    """How often logistic regression, trained on half of the codes, tells the label of the others."""
+    """Return the accuracy of a logistic regression trained on half of the codes, on the other half."""
     points = matrix_of(codes, "codes")
     if len(points) != len(labels):
         raise FirthError(
             "shape_mismatch",
-            "There must be a label for each code; got {got:,} for {n_points:,}.",
+            "There must be one label per row; got {got:,} labels for {n_rows:,} rows.",
             got=len(labels),
-            n_points=len(points),
+            n_rows=len(points),
         )
     scaled = (points - points.mean(axis=0)) / np.maximum(points.std(axis=0), 1e-12)
     keys = [str(row) for row in range(len(scaled))]
-    known = {key: [str(label)] for key, label in zip(keys, labels, strict=True)}
-    return node_classification(Vectors(keys, scaled), known, splits=splits, seed=seed).micro_f1
+    labels_of = {key: [str(label)] for key, label in zip(keys, labels, strict=True)}
+    return node_classification(Vectors(keys, scaled), labels_of, splits=splits, seed=seed).micro_f1
 
 
 def two_sample(real: ArrayLike, made_up: ArrayLike, *, folds: int = 3, seed: int = 0) -> float:
-    """How well boosted trees tell made-up rows from real ones they were not trained on: the area under the ROC curve,
-    0.5 where they can't, 1 where they always do (the classifier two-sample test of Lopez-Paz & Oquab 2017)."""
+    """Return how well gradient-boosted trees distinguish generated from real rows, cross-validated.
+
+    The result is the area under the ROC curve: 0.5 if they cannot, 1 if they always do (the classifier two-sample test
+    of Lopez-Paz & Oquab 2017).
+    """
     try:
         from sklearn.ensemble import HistGradientBoostingClassifier
         from sklearn.metrics import roc_auc_score
@@ -194,35 +206,37 @@ def two_sample(real: ArrayLike, made_up: ArrayLike, *, folds: int = 3, seed: int
     if a.shape[1] != b.shape[1] or min(len(a), len(b)) < folds:
         raise FirthError(
             "shape_mismatch",
-            "Both sides need the same columns and {folds} rows; got {got} and {shape}.",
+            "Real and generated rows must have the same columns and at least {folds} rows; got the shapes {real} and "
+            "{generated}.",
             folds=folds,
-            got=a.shape,
-            shape=b.shape,
+            real=a.shape,
+            generated=b.shape,
         )
     size = min(len(a), len(b))
     random = np.random.default_rng(seed)
     both = np.vstack([a[random.permutation(len(a))[:size]], b[random.permutation(len(b))[:size]]])
-    truth = np.repeat([0, 1], size)
-    judge = HistGradientBoostingClassifier(
+    is_generated = np.repeat([0, 1], size)
+    classifier = HistGradientBoostingClassifier(
         max_iter=100, min_samples_leaf=max(1, min(20, size // 10)), random_state=seed
     )
-    guessed = cross_val_predict(judge, both, truth, cv=folds, method="predict_proba")[:, 1]
-    return float(roc_auc_score(truth, guessed))
+    probabilities = cross_val_predict(classifier, both, is_generated, cv=folds, method="predict_proba")[:, 1]
+    return float(roc_auc_score(is_generated, probabilities))
 
 
 def independent_rows(columns: Mapping[str, Sequence[Any]], n: int, *, seed: int = 0) -> dict[str, list[Any]]:
-    """The trivial way to make up rows: each cell drawn from its column, whatever stands in the others."""
+    """Generate rows by the trivial baseline: each cell is drawn from its column, independently of the others."""
     random = np.random.default_rng(seed)
     return {name: [values[i] for i in random.integers(len(values), size=n)] for name, values in columns.items()}
 
 
 def matrix_of(values: ArrayLike, what: str) -> Array:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 2 or not found.size or not np.isfinite(found).all():
+    """Return the values as a float64 matrix; refuse other shapes, NaN and infinity."""
+    matrix = np.asarray(values, dtype=np.float64)
+    if matrix.ndim != 2 or not matrix.size or not np.isfinite(matrix).all():
         raise FirthError(
             "non_finite",
-            "The {detail} must be a matrix of finite numbers; got the shape {got}.",
-            detail=what,
-            got=found.shape,
+            "The {what} must be a non-empty matrix of finite numbers; got one of shape {got}.",
+            what=what,
+            got=matrix.shape,
         )
-    return found
+    return matrix

@@ -1,4 +1,4 @@
-"""Rows of text as an aligned table, Markdown or HTML: what every result prints itself with."""
+"""Tables as aligned text, Markdown or HTML, in which results are printed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Row = Sequence[str]
 
 
 def text_table(header: Row, rows: Sequence[Row], numbers: Sequence[int] = ()) -> str:
-    """Columns two spaces apart; those in `numbers` stand right."""
+    """Return an aligned table; the columns in `numbers` are right-aligned."""
     widths = [max(width(row[column]) for row in (header, *rows)) for column in range(len(header))]
     lines = (
         "  ".join(_padded(cell, widths[column], column in numbers) for column, cell in enumerate(row))
@@ -21,12 +21,15 @@ def text_table(header: Row, rows: Sequence[Row], numbers: Sequence[int] = ()) ->
 
 
 def markdown_table(header: Row, rows: Sequence[Row], numbers: Sequence[int] = ()) -> str:
+    """Return a Markdown table; the columns in `numbers` are right-aligned."""
     rule = ["---:" if column in numbers else "---" for column in range(len(header))]
     escaped = [[cell.replace("|", "\\|") for cell in row] for row in (header, *rows)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (escaped[0], rule, *escaped[1:]))
 
 
 def html_table(header: Row, rows: Sequence[Row], numbers: Sequence[int] = ()) -> str:
+    """Return an HTML table; the columns in `numbers` are right-aligned."""
+
     def line(row: Row, tag: str) -> str:
         styles = [' style="text-align:right"' if column in numbers else "" for column in range(len(row))]
         cells = (f"<{tag}{style}>{html.escape(cell)}</{tag}>" for cell, style in zip(row, styles, strict=True))
@@ -36,20 +39,22 @@ def html_table(header: Row, rows: Sequence[Row], numbers: Sequence[int] = ()) ->
 
 
 def width(text: str) -> int:
-    """Columns `text` takes on a terminal: Chinese takes two each, combining marks none."""
+    """Return the number of terminal columns of `text`: 2 per East Asian wide character, 0 per combining mark."""
     return sum(0 if combining(letter) else 2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def percent(share: float) -> str:
+    """Format a share as a percentage; NaN is a dash."""
     return "–" if math.isnan(share) else f"{share:.1%}"
 
 
 def decimal(number: float) -> str:
+    """Format a number with three decimals; NaN is a dash."""
     return "–" if math.isnan(number) else f"{number:.3f}"
 
 
 def number_or_none(number: float) -> float | None:
-    """JSON knows no NaN: what was not measured is null."""
+    """Return None for NaN, which JSON does not have."""
     return None if math.isnan(number) else number
 
 

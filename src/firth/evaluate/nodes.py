@@ -1,9 +1,9 @@
-"""Node classification: how much of the nodes' labels a linear probe reads from their vectors.
+"""Node classification: a linear probe predicts the labels of nodes from their vectors.
 
-The protocol of DeepWalk and node2vec (Perozzi et al. 2014, section 5.2; Grover & Leskovec 2016, section 4.3): for each
-label a logistic regression with an L2 penalty is trained on a share of the nodes; of the others, the number k of labels
-is taken as known, and the k likeliest labels are the answer. Told are Macro-F1 (the mean over the labels) and Micro-F1
-(over all answers), averaged over several random splits.
+The protocol is that of DeepWalk and node2vec (Perozzi et al. 2014, section 5.2; Grover & Leskovec 2016, section 4.3).
+For each label a logistic regression with an L2 penalty is trained on a share of the nodes. For each other node, the
+number k of its labels is given, and the k most probable labels are predicted. The results are Macro-F1 (the mean over
+labels) and Micro-F1 (over all predictions), averaged over several random splits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from firth.evaluate.layout import text_table
 from firth.evaluate.words import check_finite, numbered_lines
 
 LAYOUTS = ("auto", "labels", "communities")
-NO_NODES, MOST_NODES = 0.1, 0.5  # shares of names: fewer are nodes by chance; so many are meant to be
+#: Shares of names that are nodes: below the first they coincide by chance, from the second on they are members.
+CHANCE_SHARE, MEMBER_SHARE = 0.1, 0.5
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -32,36 +33,39 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class NodeResult:
-    """F1 of each split, and how many nodes took part."""
+    """F1 of each split, and the numbers of nodes and labels."""
 
     share: float
-    macro: tuple[float, ...]  # one a split
+    macro: tuple[float, ...]  # one value per split
     micro: tuple[float, ...]
     nodes: int
     labels: int
-    missing: int  # labelled nodes that have no vector
+    missing: int  # labeled nodes without a vector
 
     @property
     def macro_f1(self) -> float:
+        """Macro-F1, averaged over splits."""
         return float(np.mean(self.macro))
 
     @property
     def micro_f1(self) -> float:
+        """Micro-F1, averaged over splits."""
         return float(np.mean(self.micro))
 
     def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
         counts = {"splits": len(self.macro), "nodes": self.nodes, "labels": self.labels, "missing": self.missing}
         return {"macro_f1": self.macro_f1, "micro_f1": self.micro_f1, "share": self.share, **counts}
 
     def __str__(self) -> str:
         row = [f"{self.share:.0%}", f"{self.macro_f1:.4f}", f"{self.micro_f1:.4f}", f"{np.std(self.macro):.4f}"]
         counts = [f"{self.nodes:,}", f"{self.labels:,}", f"{self.missing:,}", str(len(self.macro))]
-        header = ("labelled", "Macro-F1", "Micro-F1", "± of Macro", "nodes", "labels", "missing", "splits")
+        header = ("labeled", "Macro-F1", "Micro-F1", "± of Macro", "nodes", "labels", "missing", "splits")
         return text_table(header, [[*row, *counts]], numbers=range(8))
 
 
 class Line(NamedTuple):
-    """A line of a file of labels or communities, cut into its fields."""
+    """A line of a file of labels or communities, split into fields."""
 
     number: int
     text: str
@@ -71,12 +75,12 @@ class Line(NamedTuple):
 def read_labels(
     path: str | os.PathLike[str], nodes: Container[str] | None = None, *, layout: str = "auto"
 ) -> dict[str, list[str]]:
-    """The labels of each node, from a file whose fields stand between tabs, commas or blanks.
+    """Read the labels of each node from a file whose fields are separated by tabs, commas or spaces.
 
-    `layout` "labels": a line is a node and its labels; a node may stand on several lines. "communities": a line is a
-    community and its fields are the members, as in SNAP's com-*.cmty.txt; a node's labels are the numbers of its
-    communities, from 1. "auto" tells them apart by `nodes`, the names that are nodes for certain, such as those with a
-    vector: communities are said in a `FirthWarning`, and what may be either is refused.
+    With `layout` "labels", a line has a node and its labels; a node may have several lines. With "communities", a line
+    has the members of a community, as in SNAP's com-*.cmty.txt, and a node's labels are the numbers of its communities,
+    from 1. "auto" detects the layout with the help of `nodes`, the names of known nodes such as those with a vector. It
+    issues a `FirthWarning` for communities and refuses ambiguous files.
     """
     if layout not in LAYOUTS:
         raise FirthError(
@@ -86,40 +90,44 @@ def read_labels(
             choices=", ".join(LAYOUTS),
             got=layout,
         )
-    lines = [line for line in map(cut, numbered_lines(path)) if not line.text.startswith("#")]
+    lines = [line for line in map(split_fields, numbered_lines(path)) if not line.text.startswith("#")]
     if layout == "auto":
-        layout = told_layout(path, lines, nodes)
+        layout = detect_layout(path, lines, nodes)
         if layout == "communities":
-            text = f"{path} is read as {len(lines):,} communities, one a line: most of its fields are nodes."
+            text = f"{path} is read as {len(lines):,} communities, one per line, because most of its fields are nodes."
             warnings.warn(FirthWarning(text, "communities"), stacklevel=2)
     labels: dict[str, list[str]] = {}
-    for place, line in enumerate(lines, 1):
-        alone = len(line.fields) < 2 and layout == "labels"
-        if alone or not all(line.fields):
+    for community, line in enumerate(lines, 1):
+        without_label = len(line.fields) < 2 and layout == "labels"
+        if without_label or not all(line.fields):
             raise FirthError(
                 "malformed_data",
-                "{path}, line {number}: a line is {expected}; got {got!r}.",
+                "{path}, line {number}: expected {expected}; got {got!r}.",
                 path=path,
                 number=line.number,
                 expected="a node and its labels" if layout == "labels" else "the members of a community",
                 got=line.text[:60],
             )
-        of_nodes = layout == "labels"
-        for node in line.fields[:1] if of_nodes else line.fields:
-            found = line.fields[1:] if of_nodes else [str(place)]
-            labels[node] = list(dict.fromkeys([*labels.get(node, ()), *found]))  # one that stands twice counts once
+        by_node = layout == "labels"
+        for node in line.fields[:1] if by_node else line.fields:
+            new_labels = line.fields[1:] if by_node else [str(community)]
+            labels[node] = list(dict.fromkeys([*labels.get(node, ()), *new_labels]))  # without duplicates
     return labels
 
 
-def cut(numbered: tuple[int, str]) -> Line:
+def split_fields(numbered: tuple[int, str]) -> Line:
+    """Split a numbered line at tabs, else at commas, else at whitespace."""
     number, text = numbered
-    sign = next((sign for sign in ("\t", ",") if sign in text), None)
-    return Line(number, text, [field.strip() for field in text.split(sign)])
+    separator = next((separator for separator in ("\t", ",") if separator in text), None)
+    return Line(number, text, [field.strip() for field in text.split(separator)])
 
 
-def told_layout(path: str | os.PathLike[str], lines: Sequence[Line], nodes: Container[str] | None) -> str:
-    """Labels are shared: there are at most half as many as nodes. Members of communities are not: there are at least
-    twice as many others as first ones, and most of both are nodes. In between only names that no node has are labels.
+def detect_layout(path: str | os.PathLike[str], lines: Sequence[Line], nodes: Container[str] | None) -> str:
+    """Return "labels" or "communities"; refuse a file that may be either.
+
+    Labels are shared by nodes, so there are at most half as many different labels as nodes. In a file of communities
+    there are at least twice as many different names behind the first field as in it, and most of them are nodes. In
+    between, the names are labels only if they are not names of nodes.
     """
     firsts, others = {line.fields[0] for line in lines}, {field for line in lines for field in line.fields[1:]}
     if 2 * len(others) <= len(firsts):
@@ -128,22 +136,22 @@ def told_layout(path: str | os.PathLike[str], lines: Sequence[Line], nodes: Cont
     if nodes is None:
         if not many:
             return "labels"
-        known = "which of them are nodes is not known"
+        detail = "it is not known which of them are nodes"
     else:
         shares = [sum(name in nodes for name in names) / len(names) for names in (others, firsts)]
-        if shares[0] < NO_NODES:
+        if shares[0] < CHANCE_SHARE:
             return "labels"
-        if many and min(shares) >= MOST_NODES:
+        if many and min(shares) >= MEMBER_SHARE:
             return "communities"
-        known = f"{shares[0]:.0%} of these are nodes"
+        detail = f"{shares[0]:.0%} of the latter are nodes"
     raise FirthError(
         "ambiguous_layout",
-        "{path} may hold the labels of nodes or the members of communities: {nodes:,} different names come first on a "
-        "line and {labels:,} behind them; {known}. Say which it is: layout='labels' or 'communities' (--node-layout).",
+        "{path} may hold labels of nodes or members of communities: {nodes:,} different names are first on a line and "
+        "{labels:,} come after them; {detail}. Pass layout='labels' or layout='communities' (--node-layout).",
         path=path,
         nodes=len(firsts),
         labels=len(others),
-        known=known,
+        detail=detail,
     )
 
 
@@ -155,25 +163,21 @@ def node_classification(
     splits: int = 10,
     seed: int = 0,
 ) -> NodeResult:
-    """Trains the probe on `share` of the labelled nodes and asks it for the others, `splits` times."""
-    if not 0 < share < 1 or splits < 1:
-        raise FirthError(
-            "invalid_value",
-            "{option} must be between 0 and 1, splits at least 1; got {got} and {splits}.",
-            option="share",
-            got=share,
-            splits=splits,
-        )
-    nodes = [node for node, found in labels.items() if node in vectors and found]
+    """Train the probe on `share` of the labeled nodes and evaluate it on the others, `splits` times."""
+    if not 0 < share < 1:
+        raise FirthError("invalid_value", "{option} must be between 0 and 1; got {got}.", option="share", got=share)
+    if splits < 1:
+        raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="splits", got=splits)
+    nodes = [node for node, node_labels in labels.items() if node in vectors and node_labels]
     names = sorted({label for node in nodes for label in labels[node]})
     if len(nodes) < 2 or len(names) < 2:
         raise FirthError(
             "too_few",
-            "Classification needs two nodes and two labels; of {n_labels:,} labelled nodes {n_nodes:,} have a "
-            "vector, with {n_available} labels.",
-            n_labels=len(labels),
+            "Node classification needs at least 2 nodes and 2 labels; {n_nodes:,} of {n_labeled:,} labeled nodes have "
+            "a vector, with {n_labels} labels.",
             n_nodes=len(nodes),
-            n_available=len(names),
+            n_labeled=len(labels),
+            n_labels=len(names),
         )
     check_finite(vectors, None)
     matrix = vectors.matrix[[vectors.rows[node] for node in nodes]].astype(np.float64)
@@ -186,40 +190,43 @@ def node_classification(
         order = np.random.default_rng([seed, split]).permutation(len(nodes))
         train, test = np.split(order, [min(len(nodes) - 1, max(1, round(share * len(nodes))))])
         scores = label_scores(matrix[train], truth[train], matrix[test])
-        found = f1_scores(truth[test], likeliest(scores, truth[test].sum(axis=1)))
-        macro.append(found[0])
-        micro.append(found[1])
+        macro_f1, micro_f1 = f1_scores(truth[test], likeliest(scores, truth[test].sum(axis=1)))
+        macro.append(macro_f1)
+        micro.append(micro_f1)
     missing = sum(node not in vectors for node in labels)
     return NodeResult(share, tuple(macro), tuple(micro), len(nodes), len(names), missing)
 
 
-def label_scores(inputs: Floats, truth: Bools, asked: Floats) -> Floats:
-    """One logistic regression a label, C = 1, by liblinear as in DeepWalk's own program: how far `asked` speak for each
-    label. A label that no node trained on has is never an answer, one that all have always is."""
+def label_scores(inputs: Floats, truth: Bools, queries: Floats) -> Floats:
+    """Return the scores of each label for `queries`, (queries, labels), from one logistic regression per label.
+
+    C is 1 and the solver liblinear, as in DeepWalk's own program. A label that no training node has is never predicted,
+    one that all have always is.
+    """
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError:
         raise missing_package("Classifying nodes needs", "scikit-learn", "sklearn") from None
-    scores = np.full((len(asked), truth.shape[1]), -np.inf)
-    for column, here in enumerate(truth.T):
-        if here.all():
+    scores = np.full((len(queries), truth.shape[1]), -np.inf)
+    for column, has_label in enumerate(truth.T):
+        if has_label.all():
             scores[:, column] = np.inf
-        elif here.any():
+        elif has_label.any():
             model = LogisticRegression(solver="liblinear", max_iter=1000)
-            scores[:, column] = model.fit(inputs, here).decision_function(asked)
+            scores[:, column] = model.fit(inputs, has_label).decision_function(queries)
     return scores
 
 
 def likeliest(scores: Floats, counts: NDArray[np.int64]) -> Bools:
-    """For each row its `counts` highest scores."""
+    """Return a mask of the `counts[i]` highest scores of each row i."""
     ranks = np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1)
-    chosen: Bools = ranks < counts[:, None]
-    return chosen
+    mask: Bools = ranks < counts[:, None]
+    return mask
 
 
-def f1_scores(truth: Bools, answers: Bools) -> tuple[float, float]:
-    """Macro-F1 and Micro-F1; a label that is neither true nor answered anywhere scores 0, as in scikit-learn."""
-    right = (truth & answers).sum(axis=0)
-    asked = truth.sum(axis=0) + answers.sum(axis=0)
-    by_label = 2 * right / np.maximum(asked, 1)
-    return float(by_label.mean()), float(2 * right.sum() / max(1, asked.sum()))
+def f1_scores(truth: Bools, predicted: Bools) -> tuple[float, float]:
+    """Return Macro-F1 and Micro-F1; a label that neither occurs nor is predicted scores 0, as in scikit-learn."""
+    correct = (truth & predicted).sum(axis=0)
+    total = truth.sum(axis=0) + predicted.sum(axis=0)
+    by_label = 2 * correct / np.maximum(total, 1)
+    return float(by_label.mean()), float(2 * correct.sum() / max(1, total.sum()))

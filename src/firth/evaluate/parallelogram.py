@@ -1,4 +1,4 @@
-"""One analogy looked at: king − man + woman step by step, and the parallelogram that its words should make."""
+"""One analogy in detail: the steps of king − man + woman, and the parallelogram of its words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Corner:
-    """A word on the plane of a, b and c, and how far from that plane it lies."""
+    """The projection of a word onto the plane of a, b and c, and its distance from that plane."""
 
     word: str
     x: float
@@ -26,26 +26,27 @@ class Corner:
 
 @dataclass(frozen=True)
 class Parallelogram:
-    """`steps` are b, b − a and b − a + c with what is near to each; in the last the given words are not left out."""
+    """An analogy with its intermediate results.
+
+    `steps` are b, b − a and b − a + c with the nearest keys of each; a, b and c are not excluded there.
+    """
 
     steps: list[tuple[str, Hits]]
-    answers: Hits  # the given words left out
-    given: list[Corner]  # a, b, c: on the plane, with their true lengths and angles
-    target: Corner  # b − a + c, the fourth corner; on the plane too
-    found: list[Corner]  # the answers, seen on that plane
+    answers: Hits  # without a, b and c
+    inputs: list[Corner]  # a, b, c: in the plane, with true distances and angles
+    target: Corner  # b − a + c, the fourth corner; in the plane too
+    answer_corners: list[Corner]  # the answers, projected onto the plane
 
 
 def parallelogram(
     vectors: Vectors, a: str, b: str, c: str, k: int = 5, *, restrict: int | None = None
 ) -> Parallelogram:
-    """`a` is to `b` as `c` is to …? by b − a + c of the unit vectors, as `Vectors.analogy` has it.
+    """Answer "`a` is to `b` as `c` is to …?" by b − a + c of the unit vectors, as `Vectors.analogy` does.
 
-    a, b, c and b − a + c lie on one plane: the picture shows them as they are, and the answers by their shadows on it.
+    a, b, c and b − a + c lie in one plane and are drawn without distortion; the answers are projected onto it.
     """
     if len({a, b, c}) < 3:
-        raise FirthError(
-            "duplicate_name", "An analogy needs three different words; got {got}, {b}, {c}.", got=a, b=b, c=c
-        )
+        raise FirthError("duplicate_name", "An analogy needs three different words; got {a}, {b}, {c}.", a=a, b=b, c=c)
     answers = vectors.analogy(a, b, c, k, restrict=restrict)
     x, y, z = (row.astype(np.float64) for row in vectors.unit_of([a, b, c]))
     target = y - x + z
@@ -54,22 +55,22 @@ def parallelogram(
     axes = plane(y - x, z - x)
 
     def corner(word: str, row: Array) -> Corner:
-        seen = axes @ (row - x)
-        off = float(np.linalg.norm(row - x - seen @ axes))
-        return Corner(word, float(seen[0]), float(seen[1]), off, similarity(row, target))
+        projection = axes @ (row - x)
+        off = float(np.linalg.norm(row - x - projection @ axes))
+        return Corner(word, float(projection[0]), float(projection[1]), off, similarity(row, target))
 
-    given = [corner(word, row) for word, row in zip((a, b, c), (x, y, z), strict=True)]
-    near: Matrix = vectors.unit_of([hit.key for hit in answers]) if answers else np.zeros((0, vectors.dim), np.float32)
-    found = [corner(hit.key, row.astype(np.float64)) for hit, row in zip(answers, near, strict=True)]
-    return Parallelogram(steps, answers, given, corner(f"{b} − {a} + {c}", target), found)
+    inputs = [corner(word, row) for word, row in zip((a, b, c), (x, y, z), strict=True)]
+    rows: Matrix = vectors.unit_of([hit.key for hit in answers]) if answers else np.zeros((0, vectors.dim), np.float32)
+    answer_corners = [corner(hit.key, row.astype(np.float64)) for hit, row in zip(answers, rows, strict=True)]
+    return Parallelogram(steps, answers, inputs, corner(f"{b} − {a} + {c}", target), answer_corners)
 
 
-def plane(across: Array, up: Array) -> Array:
-    """Two directions at a right angle, 2 × dim: the first along `across`, the second on the side of `up`."""
-    axes = np.zeros((2, len(across)))
-    for place, side in enumerate((across, up)):
+def plane(first: Array, second: Array) -> Array:
+    """Return an orthonormal basis (2, dim) of the plane of two vectors, by Gram-Schmidt."""
+    axes = np.zeros((2, len(first)))
+    for number, side in enumerate((first, second)):
         rest = side - side @ axes.T @ axes
         length = float(np.linalg.norm(rest))
-        if length > 1e-9:  # words whose differences are parallel make a line
-            axes[place] = rest / length
+        if length > 1e-9:  # parallel vectors span a line only
+            axes[number] = rest / length
     return axes

@@ -1,4 +1,4 @@
-"""Sentence similarity: how well cosines agree with what people said of pairs of sentences (STS-B, SICK, …)."""
+"""Sentence similarity: correlation of cosines with human scores of sentence pairs (STS-B, SICK, …)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from firth.evaluate.similarity import SimilarityResult
 
 
 class SentencePair(NamedTuple):
-    """Two texts and how alike people found them."""
+    """Two texts and a human similarity score."""
 
     a: str
     b: str
@@ -31,9 +31,9 @@ class SentencePair(NamedTuple):
 
 
 def read_sentence_pairs(path: str | os.PathLike[str]) -> list[SentencePair]:
-    """Pairs of a .csv, .tsv or .jsonl file: in each row the first two texts and the first number after them.
+    """Read the pairs of a .csv, .tsv or .jsonl file: in each row, the first two texts and the first number after them.
 
-    Rows before the first that has them are taken for the heading.
+    Rows before the first such row are the header.
     """
     pairs: list[SentencePair] = []
     for number, fields in rows_of(Path(path)):
@@ -43,22 +43,23 @@ def read_sentence_pairs(path: str | os.PathLike[str]) -> list[SentencePair]:
         elif pairs:
             raise FirthError(
                 "malformed_data",
-                "{path}, row {number}: a pair is two texts and a number; got {got}.",
+                "{path}, row {number}: expected two texts and a number; got {got}.",
                 path=path,
                 number=number,
                 got=str(fields)[:80],
             )
     if not pairs:
         raise FirthError(
-            "empty_data", "{path} has no pairs; each row needs two texts and a number behind them.", path=path
+            "empty_data", "{path} has no pairs. Each row must have two texts and a number after them.", path=path
         )
     return pairs
 
 
 def rows_of(path: Path) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the number and the fields of each row."""
     if path.suffix not in (".csv", ".tsv", ".jsonl"):
         raise FirthError(
-            "unknown_format", "Pairs of sentences are read from .csv, .tsv or .jsonl; got {got}.", got=path.name
+            "unknown_format", "A file of sentence pairs must be .csv, .tsv or .jsonl; got {got}.", got=path.name
         )
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -72,7 +73,7 @@ def rows_of(path: Path) -> Iterator[tuple[int, list[Any]]]:
     except UnicodeDecodeError as error:
         raise FirthError(
             "invalid_encoding",
-            "{path} is not UTF-8 text (byte {start:,}); convert it first.",
+            "{path} is not UTF-8 text (byte {start:,}). Convert it to UTF-8 first.",
             path=path,
             start=error.start,
         ) from None
@@ -81,7 +82,7 @@ def rows_of(path: Path) -> Iterator[tuple[int, list[Any]]]:
     except (ValueError, TypeError, csv.Error) as error:
         raise FirthError(
             "malformed_data",
-            "{path} can't be read as {suffix} ({reason}).",
+            "{path} cannot be read as {suffix}: {reason}.",
             path=path,
             suffix=path.suffix[1:],
             reason=str(error),
@@ -89,8 +90,8 @@ def rows_of(path: Path) -> Iterator[tuple[int, list[Any]]]:
 
 
 def pair_of(fields: Sequence[Any]) -> SentencePair | None:
-    """Texts and number, whatever stands before them (numbers of rows, names of years)."""
-    texts = [place for place, field in enumerate(fields) if isinstance(field, str) and as_number(field) is None]
+    """Return the pair of a row, skipping other fields before it (such as row numbers); None if there is none."""
+    texts = [column for column, field in enumerate(fields) if isinstance(field, str) and as_number(field) is None]
     if len(texts) < 2:
         return None
     scores = [as_number(field) for field in fields[texts[1] + 1 :]]
@@ -99,6 +100,7 @@ def pair_of(fields: Sequence[Any]) -> SentencePair | None:
 
 
 def as_number(field: Any) -> float | None:
+    """Return the finite number in a field, else None."""
     try:
         value = float(field)
     except (TypeError, ValueError):
@@ -107,32 +109,32 @@ def as_number(field: Any) -> float | None:
 
 
 def sentence_similarity(model: Embeds, pairs: str | os.PathLike[str] | Sequence[SentencePair]) -> SimilarityResult:
-    """Correlation of cosine and human score over `pairs` (a file or its pairs)."""
-    asked = read_sentence_pairs(pairs) if isinstance(pairs, (str, os.PathLike)) else pairs
-    rows = model.embed([pair.a for pair in asked] + [pair.b for pair in asked])
-    found, scores = cosines(rows), np.array([pair.score for pair in asked])
+    """Return the correlation of cosines and human scores over `pairs`, given as a file or a list."""
+    pairs = read_sentence_pairs(pairs) if isinstance(pairs, (str, os.PathLike)) else pairs
+    rows = model.embed([pair.a for pair in pairs] + [pair.b for pair in pairs])
+    similarities, scores = cosines(rows), np.array([pair.score for pair in pairs])
     return SimilarityResult(
-        spearman=correlation(ranks(found), ranks(scores)),
-        pearson=correlation(found, scores),
-        asked=len(asked),
-        answered=len(asked),
+        spearman=correlation(ranks(similarities), ranks(scores)),
+        pearson=correlation(similarities, scores),
+        pairs=len(pairs),
+        answered=len(pairs),
         missing=(),
     )
 
 
 def cosines(rows: Matrix) -> NDArray[np.float64]:
-    """Of each row of the first half to its fellow in the second."""
+    """Return the cosine of each row of the first half and its counterpart in the second."""
     unit = unit_rows(rows).astype(np.float64)
-    found: NDArray[np.float64] = (unit[: len(unit) // 2] * unit[len(unit) // 2 :]).sum(axis=1)
-    return found
+    products: NDArray[np.float64] = (unit[: len(unit) // 2] * unit[len(unit) // 2 :]).sum(axis=1)
+    return products
 
 
-# ---- which layer, which pooling? ----
+# ---- choice of layers and pooling ----
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to pool; `spearman` on the pairs it was chosen by, `held_out` on the others."""
+    """A pooling with its correlation on the pairs for selection (`spearman`) and on the others (`held_out`)."""
 
     how: str
     layers: tuple[int, ...]
@@ -140,13 +142,14 @@ class Candidate:
     held_out: float
 
     def to_json(self) -> dict[str, Any]:
-        figures = {name: number_or_none(getattr(self, name)) for name in ("spearman", "held_out")}
-        return {"how": self.how, "layers": list(self.layers), **figures}
+        """Return the candidate as JSON values."""
+        metrics = {name: number_or_none(getattr(self, name)) for name in ("spearman", "held_out")}
+        return {"how": self.how, "layers": list(self.layers), **metrics}
 
 
 @dataclass(frozen=True)
 class PoolingChoice:
-    """All that were tried, the best first. What the best reaches on `held_out` pairs is its honest figure."""
+    """All candidates, best first. The unbiased score of the best one is that on the `held_out` pairs."""
 
     tried: tuple[Candidate, ...]
     pairs: int
@@ -154,9 +157,11 @@ class PoolingChoice:
 
     @property
     def best(self) -> Candidate:
+        """The candidate with the highest correlation on the pairs for selection."""
         return self.tried[0]
 
     def to_json(self) -> dict[str, Any]:
+        """Return the candidates as JSON values."""
         tried = [candidate.to_json() for candidate in self.tried]
         return {"best": tried[0], "pairs": self.pairs, "held_out": self.held_out, "tried": tried}
 
@@ -172,14 +177,15 @@ class PoolingChoice:
 def choose_pooling(
     layers_of: Callable[[str, Sequence[str]], NDArray[np.float32]], pairs: Sequence[SentencePair], seed: int = 1
 ) -> PoolingChoice:
-    """Tries each layer, and means of some, with each way to pool tokens, on a half of the pairs drawn at random.
+    """Evaluate each layer, and means of some layers, with each pooling on a random half of the pairs.
 
-    `layers_of(how, texts)`: the texts' vectors from every layer, (texts, layers, dim), the input's first.
+    `layers_of(how, texts)` returns the texts' vectors of every layer, (texts, layers, dim), the input layer first.
     """
     if len(pairs) < 20:
         raise FirthError(
             "too_few",
-            "To choose by half of the pairs and measure on the rest takes at least 20; got {got}.",
+            "At least {expected} pairs are needed to select on one half and evaluate on the other; got {got}.",
+            expected=20,
             got=len(pairs),
         )
     order = np.random.default_rng(seed).permutation(len(pairs))
@@ -190,7 +196,7 @@ def choose_pooling(
         if len(set(scores[half])) == 1:
             raise FirthError(
                 "no_variation",
-                "To choose takes scores that differ; all of a half of the pairs are {score:g}.",
+                "The scores must differ to select a pooling; all scores of one half of the pairs are {score:g}.",
                 score=scores[half[0]],
             )
     tried = []
@@ -198,11 +204,11 @@ def choose_pooling(
         rows = layers_of(how, texts)
         last = rows.shape[1] - 1
         sets: list[tuple[int, ...]] = [(layer - last - 1,) for layer in range(last, -1, -1)]
-        if how != "max":  # a maximum of means is not the mean of maxima
+        if how != "max":  # the maximum of a mean is not the mean of maxima
             sets += [(-2, -1), (-last, -1), (-last - 1, -1), tuple(range(-last, 0))]
         for layers in dict.fromkeys(sets):
-            found = cosines(rows[:, list(layers)].mean(axis=1))
-            figures = (correlation(ranks(found[half]), ranks(scores[half])) for half in halves)
-            tried.append(Candidate(how, layers, *figures))
+            similarities = cosines(rows[:, list(layers)].mean(axis=1))
+            correlations = (correlation(ranks(similarities[half]), ranks(scores[half])) for half in halves)
+            tried.append(Candidate(how, layers, *correlations))
     tried.sort(key=lambda each: -each.spearman if each.spearman == each.spearman else math.inf)
     return PoolingChoice(tuple(tried), len(halves[0]), len(halves[1]))

@@ -1,4 +1,4 @@
-"""Word similarity: how well cosines agree with what people said of word pairs (WS-353, SimLex-999, MEN, …)."""
+"""Word similarity: correlation of cosines with human scores of word pairs (WS-353, SimLex-999, MEN, …)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from firth.evaluate.words import check_finite, fold, numbered_lines, row_lookup
 
 
 class Pair(NamedTuple):
-    """Two words and how alike people found them."""
+    """Two words and a human similarity score."""
 
     a: str
     b: str
@@ -29,23 +29,25 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class SimilarityResult:
-    """Correlation over the `answered` of `asked` pairs; `missing` are the words without a vector."""
+    """Correlations over the `answered` pairs, those whose words both have vectors; `missing` are words without one."""
 
-    spearman: float  # NaN where fewer than two pairs were answered or all have the same score
+    spearman: float  # NaN if fewer than two pairs were answered or all have the same score
     pearson: float
-    asked: int
+    pairs: int
     answered: int
     missing: tuple[str, ...]
 
     @property
     def skipped(self) -> int:
-        return self.asked - self.answered
+        """The number of pairs with a word that has no vector."""
+        return self.pairs - self.answered
 
     def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
         return {
             "spearman": number_or_none(self.spearman),
             "pearson": number_or_none(self.pearson),
-            "asked": self.asked,
+            "asked": self.pairs,
             "answered": self.answered,
             "skipped": self.skipped,
             "missing": list(self.missing),
@@ -70,9 +72,9 @@ class SimilarityResult:
 
 
 def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
-    """Pairs of a file with `word word score` lines, apart by tab, comma or space.
+    """Read the pairs of a file with lines `word word score`, separated by tabs, commas or spaces.
 
-    Lines beginning with # are comments; other lines before the first pair are taken for its heading.
+    Lines that start with # are comments; other lines before the first pair are the header.
     """
     pairs: list[Pair] = []
     for number, line in numbered_lines(path):
@@ -84,7 +86,7 @@ def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
         elif pairs:
             raise FirthError(
                 "malformed_data",
-                "{path}, line {number}: a pair is two words and a number; got {got!r}.",
+                "{path}, line {number}: expected two words and a number; got {got!r}.",
                 path=path,
                 number=number,
                 got=line[:60],
@@ -92,7 +94,7 @@ def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:
     if not pairs:
         raise FirthError(
             "empty_data",
-            "{path} has no pairs; it needs lines of two words and a number with tab, comma or space between.",
+            "{path} has no pairs. It must have lines of two words and a number, separated by tabs, commas or spaces.",
             path=path,
         )
     return pairs
@@ -105,33 +107,33 @@ def word_similarity(
     restrict: int | None = None,
     fold_case: bool = True,
 ) -> SimilarityResult:
-    """Correlation of cosine and human score over `pairs` (a file or its pairs) whose words both have vectors."""
-    asked = read_pairs(pairs) if isinstance(pairs, (str, os.PathLike)) else pairs
+    """Return the correlation of cosines and human scores over the pairs (a file or a list) whose words have vectors."""
+    pairs = read_pairs(pairs) if isinstance(pairs, (str, os.PathLike)) else pairs
     lookup = row_lookup(vectors, restrict, fold_case)
-    found = [(lookup.get(fold(pair.a, fold_case)), lookup.get(fold(pair.b, fold_case))) for pair in asked]
-    known = [(a[0], b[0], pair.score) for (a, b), pair in zip(found, asked, strict=True) if a and b]
+    rows_of_pairs = [(lookup.get(fold(pair.a, fold_case)), lookup.get(fold(pair.b, fold_case))) for pair in pairs]
+    answered = [(a[0], b[0], pair.score) for (a, b), pair in zip(rows_of_pairs, pairs, strict=True) if a and b]
     missing = dict.fromkeys(
         word
-        for rows, pair in zip(found, asked, strict=True)
+        for rows, pair in zip(rows_of_pairs, pairs, strict=True)
         for word, row in zip(pair[:2], rows, strict=True)
         if row is None
     )
-    cosines = np.array([similarity(vectors.matrix[a], vectors.matrix[b]) for a, b, _ in known])
-    cosines = cosines.round(12)  # a word with itself is 1, not 0.9999999999999999: noise must not undo ties
+    cosines = np.array([similarity(vectors.matrix[a], vectors.matrix[b]) for a, b, _ in answered])
+    cosines = cosines.round(12)  # rounding errors must not break ties, such as those of words with themselves
     if not np.isfinite(cosines).all():
         check_finite(vectors, restrict)
-    scores = np.array([score for _, _, score in known])
+    scores = np.array([score for _, _, score in answered])
     return SimilarityResult(
         spearman=correlation(ranks(cosines), ranks(scores)),
         pearson=correlation(cosines, scores),
-        asked=len(asked),
-        answered=len(known),
+        pairs=len(pairs),
+        answered=len(answered),
         missing=tuple(missing),
     )
 
 
 def _parse(line: str) -> Pair | None:
-    separator = next((mark for mark in ("\t", ",") if mark in line), r"\s+")
+    separator = next((each for each in ("\t", ",") if each in line), r"\s+")
     fields = [field.strip() for field in re.split(separator, line)]
     try:
         a, b, score = fields[0], fields[1], float(fields[2])

@@ -1,4 +1,4 @@
-"""Neighbour tables: the nearest keys of chosen words, in one model or in several side by side."""
+"""Neighbor tables: the nearest keys of some words, in one model or in several."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from firth.core.errors import FirthError
 from firth.core.vectors import Hits, Vectors
 from firth.evaluate.layout import html_table, markdown_table, text_table, width
 
-PAGE = 100  # characters a line of the printed table may take before the next words start a new block
+PAGE = 100  # characters per line of the printed table, after which the next words start a new block
 
 
 @dataclass(frozen=True)
 class Neighbors:
-    """The nearest keys of one word in one model; `hits` is None where the model has no vector for it."""
+    """The nearest keys of one word in one model; `hits` is None if the model has no vector for it."""
 
     word: str
     model: str
@@ -24,28 +24,31 @@ class Neighbors:
 
 @dataclass(frozen=True)
 class NeighborTable:
-    """Entries word by word and, within a word, model by model; a single model has the name ""."""
+    """Entries ordered by word and, within a word, by model; a single model has the name ""."""
 
     entries: tuple[Neighbors, ...]
     k: int
 
     @property
     def models(self) -> tuple[str, ...]:
+        """The names of the models."""
         return tuple(dict.fromkeys(entry.model for entry in self.entries))
 
     @property
     def words(self) -> tuple[str, ...]:
+        """The words whose neighbors are listed."""
         return tuple(dict.fromkeys(entry.word for entry in self.entries))
 
     def to_json(self) -> dict[str, Any]:
-        """{word: {model: [{"key": …, "score": …}, …] or null}}; without the model level where there is one model."""
-        found: dict[str, dict[str, Any]] = {word: {} for word in self.words}
+        """Return {word: {model: [{"key": …, "score": …}, …] or null}}, without the model level for a single model."""
+        by_word: dict[str, dict[str, Any]] = {word: {} for word in self.words}
         for entry in self.entries:
             hits = entry.hits
-            found[entry.word][entry.model] = None if hits is None else [hit._asdict() for hit in hits]
-        return {word: by_model[""] for word, by_model in found.items()} if self.models == ("",) else found
+            by_word[entry.word][entry.model] = None if hits is None else [hit._asdict() for hit in hits]
+        return {word: by_model[""] for word, by_model in by_word.items()} if self.models == ("",) else by_word
 
     def to_markdown(self) -> str:
+        """Return the table in Markdown."""
         return "\n\n".join(markdown_table(*block) for block in self._blocks(page=None))
 
     def __str__(self) -> str:
@@ -55,35 +58,35 @@ class NeighborTable:
         return "".join(html_table(*block) for block in self._blocks(page=None))
 
     def _blocks(self, page: int | None) -> Iterator[tuple[list[str], list[list[str]]]]:
-        """Tables of header and rows: one for each word when models are compared, else words side by side."""
+        """Yield tables as header and rows: one per word if models are compared, else words in columns."""
         if self.models != ("",):
             for word in self.words:
                 columns = [_column(entry.model, entry.hits, self.k) for entry in self.entries if entry.word == word]
                 yield _transposed([[word, *(str(rank + 1) for rank in range(self.k))], *columns])
             return
         block: list[list[str]] = []
-        taken = 0
+        used_width = 0
         for entry in self.entries:
             column = _column(entry.word, entry.hits, self.k)
-            wide = max(map(width, column)) + 2
-            if block and page is not None and taken + wide > page:
+            column_width = max(map(width, column)) + 2
+            if block and page is not None and used_width + column_width > page:
                 yield _transposed(block)
-                block, taken = [], 0
+                block, used_width = [], 0
             block.append(column)
-            taken += wide
+            used_width += column_width
         yield _transposed(block)
 
 
 def neighbor_table(
     vectors: Vectors | Mapping[str, Vectors], words: Sequence[str], k: int = 10, *, restrict: int | None = None
 ) -> NeighborTable:
-    """The `k` nearest keys of each word, by cosine; several models, given by name, are shown side by side."""
+    """Return the `k` nearest keys of each word by cosine, in one model or in several given by name."""
     models = {"": vectors} if isinstance(vectors, Vectors) else dict(vectors)
     if not models or not words:
         raise FirthError("too_few", "neighbor_table needs at least one model and one word.")
     for word in words:
         if not any(word in each for each in models.values()):
-            next(iter(models.values())).row(word)  # known nowhere: the error says what can be done
+            next(iter(models.values())).row(word)  # raises the error for an unknown word
     entries = (
         Neighbors(word, name, each.neighbors(word, k, restrict=restrict) if word in each else None)
         for word in dict.fromkeys(words)
@@ -103,4 +106,4 @@ def _column(heading: str, hits: Hits | None, k: int) -> list[str]:
 
 def _transposed(columns: list[list[str]]) -> tuple[list[str], list[list[str]]]:
     header, *rows = (list(row) for row in zip(*columns, strict=True))
-    return header, [row for row in rows if any(row)]  # there may be fewer than k in all
+    return header, [row for row in rows if any(row)]  # a model may have fewer than k other keys

@@ -1,4 +1,4 @@
-"""How test files find their words in vectors: the most frequent part of them, upper and lower case as one."""
+"""Lookup of test words among the most frequent vectors, ignoring case."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ Lookup = dict[str, list[int]]
 
 
 def fold(word: str, fold_case: bool) -> str:
-    """Upper case as word2vec's own scorer and gensim have it."""
+    """Return the word in upper case, as word2vec's own scorer and gensim do, unless case matters."""
     return word.upper() if fold_case else word
 
 
 def row_lookup(vectors: Vectors, restrict: int | None, fold_case: bool) -> Lookup:
-    """Rows of each word among the first `restrict`: several where keys differ in case only, the most frequent first."""
+    """Return the rows of each word among the first `restrict`; keys that differ only in case share an entry, in order
+    of frequency."""
     if restrict is not None and restrict < 1:
         raise FirthError(
             "invalid_value",
@@ -35,26 +36,26 @@ def row_lookup(vectors: Vectors, restrict: int | None, fold_case: bool) -> Looku
 
 
 def check_finite(vectors: Vectors, restrict: int | None) -> None:
-    """A NaN would win every comparison or none: no score is better than a wrong one."""
+    """Refuse vectors with NaN or infinity, whose scores would be meaningless."""
     finite = np.isfinite(vectors.matrix[:restrict]).all(axis=1)
     if not finite.all():
         bad = int(np.argmin(finite))
         raise FirthError(
             "non_finite",
-            "Vectors to evaluate must be finite; that of {key!r} (row {bad}) is not. Remove it or train again.",
+            "Vectors must be finite to be evaluated; that of {key!r} (row {row}) is not. Remove it or train again.",
             key=vectors.keys[bad],
-            bad=bad,
+            row=bad,
         )
 
 
 def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
-    """(number, line) of a UTF-8 text file, from 1, blank lines left out."""
+    """Yield (number, line) of a UTF-8 text file, counted from 1, without blank lines."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise FirthError(
             "invalid_encoding",
-            "{path} is not UTF-8 text (byte {start:,}); convert it first.",
+            "{path} is not UTF-8 text (byte {start:,}). Convert it to UTF-8 first.",
             path=path,
             start=error.start,
         ) from None

@@ -1,6 +1,7 @@
-"""Models that were fine-tuned: a base with one new layer, whole in one folder, under Hugging Face's names.
+"""Fine-tuned models: a base with a new head, saved in one folder under Hugging Face's tensor names.
 
-What is not Hugging Face's (the mean of the tokens, other columns beside the text) opens there as the bare base.
+Heads that Hugging Face's library does not have (mean pooling, other columns besides the text) open there as the base
+model without a head.
 """
 
 from __future__ import annotations
@@ -40,24 +41,24 @@ from firth.words.word_model import Pooled
 
 Base = BertModel | GPTModel
 Kind = TypeVar("Kind", bound="TunedModel")
-BATCH_TOKENS = 16384  # of texts that are read at once
+BATCH_TOKENS = 16384  # tokens per forward pass of predictions
 
 
 class TunedModel(Model):
-    """A base, the net that holds it and the new layer, and what the task needs to know (`task`, JSON)."""
+    """A base model, the network of base and head, and the task's metadata (`task`, JSON)."""
 
     method: TuningOptions
-    architecture: ClassVar[str]  # Hugging Face's class for such a head
-    head: ClassVar[str]  # and its name there
-    given: ClassVar[str] = "each"  # what of the base it is given: a `Tuned` net's pool
-    has_labels: ClassVar[bool] = False  # one for each output
-    outputs: ClassVar[int] = 1  # of the head, where they are no labels
+    architecture: ClassVar[str]  # Hugging Face's class with such a head
+    head: ClassVar[str]  # the head's name in that class
+    head_input: ClassVar[str] = "each"  # what the head reads: `pool` of a `Tuned` network
+    has_labels: ClassVar[bool] = False  # whether each output is a label
+    outputs: ClassVar[int] = 1  # number of outputs, if they are not labels
 
     def __init__(
         self, method: TuningOptions, base: Base, net: Tuned, task: Mapping[str, Any], training: Mapping[str, Any]
     ) -> None:
         self.method, self.base, self.net, self.task, self.training = method, base, net.eval(), task, training
-        if KEY in training:  # the base was trained with these labels too
+        if KEY in training:  # the base's weights were trained on these labels too
             base.training = inherited({**base.training, KEY: training[KEY]}, base.training)
 
     @property
@@ -65,11 +66,11 @@ class TunedModel(Model):
         return self.base.tokenizer
 
     @property
-    def most(self) -> int:
-        """Tokens of a text, or pair."""
-        return most_tokens(self.method, self.base)
+    def max_length(self) -> int:
+        """The most tokens of a text or pair."""
+        return max_length_of(self.method, self.base)
 
-    # ---- what the base can do ----
+    # ---- abilities of the base ----
 
     @property
     def vectors(self) -> Vectors:
@@ -80,35 +81,40 @@ class TunedModel(Model):
         return self.base.tables
 
     def embed(self, inputs: Sequence[str]) -> Matrix:
-        """The tuned base's vectors of texts."""
+        """Return the fine-tuned base's vectors of texts, one row per text."""
         return self.base.embed(inputs)
 
     def pool(self, texts: Sequence[str]) -> Pooled:
-        """`embed`, with how many tokens of each text are known."""
-        unknown = self.tokenizer.ids.get("[UNK]", -1)
+        """Return the rows of `embed` with the numbers of known and unknown tokens of each text."""
+        unknown_id = self.tokenizer.ids.get("[UNK]", -1)
         ids = self.tokenizer.ids_batch(list(texts), special=False)
-        lost = np.array([each.count(unknown) for each in ids], np.int64)
-        return Pooled(self.embed(texts), np.array([len(each) for each in ids], np.int64) - lost, lost)
+        unknown = np.array([each.count(unknown_id) for each in ids], np.int64)
+        return Pooled(self.embed(texts), np.array([len(each) for each in ids], np.int64) - unknown, unknown)
 
     def words(self, texts: Sequence[str], *settings: Any, **more: Any) -> list[WordsInContext]:
-        """Words with the vectors that the tuned base gives them."""
+        """Return the words of each text with their contextual vectors from the fine-tuned base."""
         return self.base.words(texts, *settings, **more)
 
     def static(self, data: Any, words: int | Sequence[str] = 20_000, **settings: Any) -> Vectors:
+        """Return one vector per word: the mean of its contextual vectors in `data`."""
         return self.base.static(data, words, **settings)
 
-    def averaged(self, *given: Any, **settings: Any) -> Averaged:
-        return self.base.averaged(*given, **settings)
+    def averaged(self, *data: Any, **settings: Any) -> Averaged:
+        """Return the averaged contextual vectors of words, as the base computes them."""
+        return self.base.averaged(*data, **settings)
 
     def senses(self, texts: Sequence[str], word: str, pieces: str = "mean") -> Senses:
+        """Return the occurrences of `word` in `texts`, grouped by their contextual vectors."""
         return self.base.senses(texts, word, pieces)
 
     def attention(self, text: str, other: str | None = None) -> Attention:
+        """Return the attention weights of all layers and heads for a text or a pair."""
         return self.base.attention(text, other)
 
     def attention_steps(
         self, text: str, other: str | None = None, *, layer: int, head: int, query: int
     ) -> AttentionSteps:
+        """Return the intermediate results of one attention head for one query token."""
         return self.base.attention_steps(text, other, layer=layer, head=head, query=query)
 
     # ---- files ----
@@ -130,38 +136,38 @@ class TunedModel(Model):
         return replace(parts, arrays=arrays, documents={**parts.documents, **documents}, foreign=foreign)
 
     def is_foreign(self) -> bool:
-        """Whether Hugging Face computes the same from these arrays."""
+        """Return whether Hugging Face's library computes the same outputs from these arrays."""
         return self.net.pool != "mean" and (self.net.pool != "last" or self.net.head.bias is None)
 
     def foreign_config(self) -> dict[str, Any]:
-        """What config.json says of the head."""
+        """Return the entries of config.json that describe the head."""
         return {}
 
     @classmethod
     def from_parts(cls: type[Kind], method: Method, parts: Parts, training: Mapping[str, Any]) -> Kind:
         assert isinstance(method, TuningOptions)
-        facts = parts.documents["base"]
+        metadata = parts.documents["base"]
         rest, head = split_head(parts.arrays, cls.head)
-        base_method = registry.stored_method(facts["method"], facts["options"])
+        base_method = registry.stored_method(metadata["method"], metadata["options"])
         base: Any = base_method.model.from_parts(base_method, replace(parts, arrays=rest), {})
-        pools = ("last",) if isinstance(base, GPTModel) else ("each",) if cls.given == "each" else ("cls", "mean")
-        if facts["pool"] not in pools:
+        pools = ("last",) if isinstance(base, GPTModel) else ("each",) if cls.head_input == "each" else ("cls", "mean")
+        if metadata["pool"] not in pools:
             raise FirthError(
                 "damaged_model",
-                "pool of base.json must be {choices}; got {got!r}.",
+                "pool in base.json must be {choices}; got {got!r}.",
                 choices=" or ".join(pools),
-                got=facts["pool"],
+                got=metadata["pool"],
             )
-        net = with_head(base, head, facts["pool"])
+        net = with_head(base, head, metadata["pool"])
         task = parts.documents["task"]
         if not isinstance(task, dict) or type(task.get("pairs", False)) is not bool:
-            raise FirthError("damaged_model", "task.json must say what the model was taught: an object.")
+            raise FirthError("damaged_model", "task.json must be an object that describes the task.")
         if cls.has_labels:
             check_texts_of(task["labels"], "labels of task.json", net.head.out_features)
         elif cls.outputs != net.head.out_features:
             raise FirthError(
                 "damaged_model",
-                "The head must have {expected} outputs; it has {got}.",
+                "The head must have {expected} outputs; got {got}.",
                 expected=cls.outputs,
                 got=net.head.out_features,
             )
@@ -169,15 +175,15 @@ class TunedModel(Model):
 
     @classmethod
     def from_foreign(cls: type[Kind], folder: Path, config: Mapping[str, Any], method: type[Method]) -> Kind:
-        """A network that was fine-tuned with Hugging Face's library."""
+        """Load a model that was fine-tuned with Hugging Face's library."""
         rest, head = split_head(read_weights(folder), cls.head)
         own = method()
         assert isinstance(own, TuningOptions)
         base: Base
         if config["model_type"] == "bert":
-            base, pool = bert_of(folder, config, rest), cls.given
+            base, pool = bert_of(folder, config, rest), cls.head_input
             if pool == "each" and base.net.pooler is not None:
-                base.net.pooler = None  # older folders have one that nobody asks
+                base.net.pooler = None  # older folders have one that the head does not use
         else:
             base, pool = gpt_of(folder, config, rest), "last"
         task = cls.foreign_task(config, len(head["weight"]))
@@ -185,7 +191,7 @@ class TunedModel(Model):
 
     @classmethod
     def foreign_task(cls, config: Mapping[str, Any], outputs: int) -> dict[str, Any]:
-        """`task` of somebody else's folder."""
+        """Return `task` for a folder that Hugging Face's library wrote."""
         return {}
 
 
@@ -193,6 +199,7 @@ GPT = "GPT2ForSequenceClassification"
 
 
 def bert_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> BertModel:
+    """Build the base of a Hugging Face BERT folder."""
     size = bert_files.size_of(config)
     net = bert_files.net_of(bert_files.from_bert(arrays, size), size)
     method = build_settings(registry.method("bert"), {**options_of(size), "context": size.places})
@@ -200,6 +207,7 @@ def bert_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArra
 
 
 def gpt_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> GPTModel:
+    """Build the base of a Hugging Face GPT-2 folder."""
     size, _ = gpt2.size_of(config)
     net = decoder_of(gpt2.from_foreign(arrays, size, config), size)
     method = build_settings(registry.method("gpt"), {**options_of(size), "context": size.places - 1})
@@ -207,7 +215,7 @@ def gpt_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray
 
 
 def options_of(size: Size) -> dict[str, Any]:
-    """A method's options for a net of this size."""
+    """Return the method options that describe a network of this size."""
     names = ("layers", "dim", "heads", "hidden", "dropout", "activation", "epsilon")
     return {name: getattr(size, name) for name in names}
 
@@ -215,26 +223,26 @@ def options_of(size: Size) -> dict[str, Any]:
 def split_head(
     arrays: Mapping[str, NDArray[Any]], name: str
 ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-    """The base's arrays, and those of the new layer ("score" is a GPT's)."""
+    """Split arrays into those of the base and those of the head, which is called "score" in a GPT."""
     heads = {f"{head}.{part}": part for head in (name, "score") for part in ("weight", "bias")}
     head = {heads[name]: np.array(array, np.float32) for name, array in arrays.items() if name in heads}
     rest = {name: array for name, array in arrays.items() if name not in heads and not name.startswith("columns.")}
     if "weight" not in head or head["weight"].ndim != 2:
-        raise FirthError("incomplete_model", "The model has no head: {name}.weight is not among its arrays.", name=name)
+        raise FirthError("incomplete_model", "The model has no head: the array {name}.weight is missing.", name=name)
     return rest, head
 
 
 def with_head(base: Base, head: Mapping[str, NDArray[np.float32]], pool: str) -> Tuned:
-    """The net of a saved model."""
+    """Build the network of a saved model from its base and the head's arrays."""
     if pool == "cls" and isinstance(base.net, Bert) and base.net.pooler is None:
-        raise FirthError("incomplete_model", "The model has no pooler, which its head reads from.")
+        raise FirthError("incomplete_model", "The model has no pooler, which its head needs.")
     check_finite({f"the head's {name}": array for name, array in head.items()})
     outputs, width = head["weight"].shape
     extra = width - base.size.dim
     if extra < 0 or ("bias" in head and head["bias"].shape != (outputs,)):
         raise FirthError(
             "damaged_model",
-            "The head is {outputs} × {width} and does not fit a base of {dim} dimensions.",
+            "The head of {outputs} × {width} does not fit a base of {dim} dimensions.",
             outputs=outputs,
             width=width,
             dim=base.size.dim,
@@ -245,23 +253,23 @@ def with_head(base: Base, head: Mapping[str, NDArray[np.float32]], pool: str) ->
 
 
 def base_of(start: Model | None, method: Method, pooled: bool) -> Base:
-    """A copy of the model to begin with, without the heads that its own training needed."""
+    """Copy the pretrained model without its pretraining heads; `pooled` keeps BERT's pooler."""
     if start is None:
         raise FirthError(
             "missing_start",
-            "{method} needs a model to begin with: fit(data, start=firth.load(FOLDER)), such as a BERT.",
+            "{method} needs a pretrained model such as a BERT: fit(data, start=firth.load(FOLDER)).",
             method=type(method).__name__,
         )
     model = start.base if isinstance(start, TunedModel) else start
     if not isinstance(model, BertModel | GPTModel):
         raise FirthError(
             "incompatible_start",
-            "{method} begins with a BERT or GPT model; got {got!r}.",
+            "{method} fine-tunes a BERT or GPT model; start is {got!r}.",
             method=type(method).__name__,
             got=start,
         )
-    before = {KEY: start.training[KEY]} if KEY in start.training else {}
-    base = type(model).from_parts(model.method, model.parts(), before)  # a copy that shares nothing
+    training = {KEY: start.training[KEY]} if KEY in start.training else {}
+    base = type(model).from_parts(model.method, model.parts(), training)  # a deep copy
     if isinstance(base.net, Bert):
         base.net.masked = base.net.following = None
         if not pooled:
@@ -269,50 +277,55 @@ def base_of(start: Model | None, method: Method, pooled: bool) -> Base:
     return base
 
 
-def pool_of(start: Model | None, asked: str) -> str:
-    """How a text becomes one vector: as asked, or as the base does. One without a pooling of its own, such as a BERT
-    that was only pre-trained, gives [CLS]; greatest values and sums, which fine-tuning lacks, become the mean."""
+def pool_of(start: Model | None, pooling: str) -> str:
+    """Resolve the option `pooling`, where "base" means the pooling of the base model.
+
+    A base without its own pooling, such as a BERT that was only pretrained, uses [CLS]. Max and sum pooling, which
+    fine-tuning does not have, become the mean.
+    """
     model = start.base if isinstance(start, TunedModel) else start
-    if asked != "base" or not isinstance(model, BertModel):
-        return "cls" if asked == "base" else asked
-    own = model.pooling != Pooling() or type(model.method).method_name() == "sentence_encoder"
-    return "mean" if own and model.pooling.how != "cls" else "cls"
+    if pooling != "base" or not isinstance(model, BertModel):
+        return "cls" if pooling == "base" else pooling
+    has_pooling = model.pooling != Pooling() or type(model.method).method_name() == "sentence_encoder"
+    return "mean" if has_pooling and model.pooling.how != "cls" else "cls"
 
 
 def new_net(
     base: Base, outputs: int, pool: str, method: TuningOptions, run: Run, extra: int = 0, bias: bool = False
 ) -> Tuned:
-    """With a new layer, drawn by the run's seed; a GPT's has no bias unless it is asked for."""
+    """Put a new head on the base, initialized with the run's seed. A GPT's head has no bias unless `bias` is set."""
     causal = isinstance(base.net, Decoder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         return Tuned(base.net, outputs, "last" if causal else pool, method.dropout, extra, bias or not causal)
 
 
-def most_tokens(method: TuningOptions, base: Base) -> int:
-    places = base.size.places
-    if method.max_length > places:
+def max_length_of(method: TuningOptions, base: Base) -> int:
+    """Return the most tokens of a text: `max_length`, or the number of positions of the base."""
+    positions = base.size.places
+    if method.max_length is not None and method.max_length > positions:
         raise FirthError(
             "invalid_value",
-            "{method}.length must be at most {places}, the base's places; got {got}.",
-            method=type(method).__name__,
-            places=places,
+            "{option} must be at most {limit}, the number of positions of the base; got {got}.",
+            option=f"{type(method).__name__}.max_length",
+            limit=positions,
             got=method.max_length,
         )
-    return method.max_length or places
+    return method.max_length or positions
 
 
 def named_labels(config: Mapping[str, Any], outputs: int) -> list[str]:
-    """id2label of a config.json, or LABEL_0, LABEL_1, …"""
-    told = config.get("id2label")
-    names = {int(id): str(name) for id, name in told.items()} if isinstance(told, dict) else {}
-    found = [names.get(id, f"LABEL_{id}") for id in range(outputs)]
-    if len(set(found)) < outputs:
-        raise FirthError("damaged_model", "Labels must differ; config.json has {got}.", got=", ".join(found))
-    return found
+    """Return the labels of id2label in a config.json; unnamed ones are called LABEL_0, LABEL_1, …"""
+    id2label = config.get("id2label")
+    names = {int(id): str(name) for id, name in id2label.items()} if isinstance(id2label, dict) else {}
+    labels = [names.get(id, f"LABEL_{id}") for id in range(outputs)]
+    if len(set(labels)) < outputs:
+        raise FirthError("damaged_model", "Labels in config.json must be unique; got {got}.", got=", ".join(labels))
+    return labels
 
 
 def label_config(labels: Sequence[str]) -> dict[str, Any]:
+    """Return the label entries of Hugging Face's config.json."""
     return {
         "id2label": {str(id): label for id, label in enumerate(labels)},
         "label2id": {label: id for id, label in enumerate(labels)},

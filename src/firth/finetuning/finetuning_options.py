@@ -1,49 +1,52 @@
-"""What all methods of fine-tuning are told; no torch here, so that listing methods loads none."""
+"""Options that all fine-tuning methods share. This module does not import torch, so that listing methods stays fast."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from firth.core.errors import FirthError
 from firth.core.options import option
 from firth.training.network_options import GradientOptions
 
-#: Chosen by benchmarks/supervised_defaults.py: few rows are read more often, narrow bases bear higher rates.
-STEPS, LEAST_EPOCHS, MOST_EPOCHS = 120, 3, 20
-RATE, WIDTH, MOST_RATE, HEAD_RATE = 5e-5, 768, 1e-3, 1e-2
+#: Automatic epochs and learning rates, measured by benchmarks/supervised_defaults.py: small data sets need more epochs,
+#: and base models with shorter vectors tolerate higher learning rates.
+STEPS, MIN_EPOCHS, MAX_EPOCHS = 120, 3, 20
+LEARNING_RATE, BERT_BASE_DIM, MAX_LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 768, 1e-3, 1e-2
 
 Options = TypeVar("Options", bound="TuningOptions")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuningOptions(GradientOptions):
-    """How a network that was trained before learns a task."""
+    """Options for training a pretrained network on a task."""
 
     needs_start: ClassVar[bool] = True
 
-    tune: str = option("all", 'what learns beside the new layer: all, a number of top layers, or "head" for nothing')
-    epochs: int = option(0, "passes over the data, of each try; 0 = chosen by the number of rows (20 to 3)", low=0)
-    batch_size: int = option(32, "texts a step", low=1, high=65536)
-    learning_rate: float = option(
-        0.0, "the highest, it warms up to it and falls from it; 0 = chosen by the base's width and tune", low=0, high=10
+    tune: str = option("all", 'which base layers are trained with the new head: all, a number of top layers, or "head"')
+    epochs: int | None = option(  # type: ignore[assignment]
+        None, "passes over the data in each trial; none = 3 to 20, by the number of rows", low=1
     )
-    learning_rates: str = option("", "learning rates to try instead, as in 2e-5,5e-5; the best by score on dev is kept")
-    restarts: int = option(1, "tries with other random numbers; the best by score on dev is kept", low=1, high=1000)
-    patience: int = option(0, "stop a try after this many epochs without a better score; 0 = never", low=0)
-    warmup: float = option(0.1, "share of a try in which the rate rises", low=0, high=1)
+    batch_size: int = option(32, "texts per step", low=1, high=65536)
+    learning_rate: float | None = option(  # type: ignore[assignment]
+        None, "peak learning rate; none = automatic, by the base's vector length and tune", low=1e-9, high=10
+    )
+    learning_rates: str = option("", "learning rates to try instead, as in 2e-5,5e-5; the best dev score wins")
+    restarts: int = option(1, "trials with different random seeds; the best dev score wins", low=1, high=1000)
+    patience: int = option(0, "stop a trial after this many epochs without a better score; 0 = never", low=0)
+    warmup: float = option(0.1, "share of a trial in which the learning rate rises", low=0, high=1)
     schedule: str = option(
-        "linear", "how the rate falls after that", choices=("cosine", "linear", "inverse_sqrt", "none")
+        "linear", "how the learning rate falls after warmup", choices=("cosine", "linear", "inverse_sqrt", "none")
     )
     weight_decay: float = option(0.01, "of matrices; not of biases and norms", low=0, high=10)
-    beta2: float = option(0.999, "memory of AdamW's second moment", low=0, high=0.99999)
-    batch_tokens: int = option(65536, "most tokens that are computed at once; a step may add several up", low=1)
-    max_length: int = option(0, "most tokens of a text or pair; 0 = what the base has places for", low=0)
+    beta2: float = option(0.999, "AdamW's decay rate of the second moment", low=0, high=0.99999)
+    batch_tokens: int = option(65536, "most tokens per forward pass; gradients of a step are accumulated", low=1)
+    max_length: int | None = option(None, "most tokens of a text or pair; none = the base's positions", low=1)
     overlong: str = option(
-        "cut", "what is done with longer ones: cut (it is said how many) or refuse", choices=("cut", "refuse")
+        "cut", "longer texts are cut (with a note of how many) or refused", choices=("cut", "refuse")
     )
     held_out: float = option(
-        0.1, "share of the data to choose and stop by, where no dev data are given", low=0, high=0.9
+        0.1, "share of the data held out for model selection if no dev data is given", low=0, high=0.9
     )
 
     def __post_init__(self) -> None:
@@ -52,42 +55,50 @@ class TuningOptions(GradientOptions):
         self.rate_list()
 
     def for_rows(self: Options, rows: int, dim: int) -> Options:
-        """These options with a value for each that was left to be chosen, for so many rows to train on and a base of
-        so many dimensions. What is given stays."""
-        steps = -(-rows // self.batch_size)  # of an epoch
-        epochs = min(MOST_EPOCHS, max(LEAST_EPOCHS, -(-STEPS // steps)))
-        rate = min(MOST_RATE, RATE * WIDTH / dim) if self.tune != "head" else HEAD_RATE
-        return replace(self, epochs=self.epochs or epochs, learning_rate=self.learning_rate or rate)
+        """Return these options with automatic values for the epochs and the learning rate where they are None.
+
+        `rows` is the number of training rows, `dim` the length of the base's vectors.
+        """
+        steps_per_epoch = -(-rows // self.batch_size)
+        epochs = min(MAX_EPOCHS, max(MIN_EPOCHS, -(-STEPS // steps_per_epoch)))
+        learning_rate = min(MAX_LEARNING_RATE, LEARNING_RATE * BERT_BASE_DIM / dim)
+        return self.resolved(epochs=epochs, learning_rate=HEAD_LEARNING_RATE if self.tune == "head" else learning_rate)
 
     def top_layers(self, layers: int) -> int | None:
-        """How many of a net's layers learn; None = everything."""
+        """Return how many of the base's top layers are trained; None means the whole base."""
         if self.tune == "all":
             return None
         if self.tune != "head" and not self.tune.isdecimal():
-            raise self.wrong("tune", "must be all, head, or a number of layers")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be all, head, or a number of layers; got {got!r}.",
+                option=f"{type(self).__name__}.tune",
+                got=self.tune,
+            )
         top = 0 if self.tune == "head" else int(self.tune)
         if top > layers:
-            raise self.wrong("tune", f"must be at most {layers}, the base's layers")
+            raise FirthError(
+                "invalid_value",
+                "{option} must be at most {limit}, the number of layers of the base; got {got!r}.",
+                option=f"{type(self).__name__}.tune",
+                limit=layers,
+                got=self.tune,
+            )
         return top
 
     def rate_list(self) -> list[float]:
-        """The learning rates to try."""
+        """Return the learning rates to try; empty if there is one and it is not yet resolved."""
         if not self.learning_rates:
-            return [self.learning_rate]
+            return [] if self.learning_rate is None else [self.learning_rate]
         try:
-            found = [float(rate) for rate in self.learning_rates.split(",")]
+            rates = [float(rate) for rate in self.learning_rates.split(",")]
         except ValueError:
-            found = [0.0]
-        if not all(1e-9 <= rate <= 10 for rate in found):
-            raise self.wrong("learning_rates", "must be numbers from 1e-09 to 10 with commas between")
-        return found
-
-    def wrong(self, name: str, rule: str) -> FirthError:
-        return FirthError(
-            "invalid_value",
-            "{method}.{name} {rule}; got {got!r}.",
-            method=type(self).__name__,
-            name=name,
-            rule=rule,
-            got=getattr(self, name),
-        )
+            rates = [0.0]
+        if not all(1e-9 <= rate <= 10 for rate in rates):
+            raise FirthError(
+                "invalid_value",
+                "{option} must be comma-separated numbers from 1e-09 to 10; got {got!r}.",
+                option=f"{type(self).__name__}.learning_rates",
+                got=self.learning_rates,
+            )
+        return rates

@@ -1,5 +1,5 @@
-"""Answers as stretches of a passage: a score for each token to be the first and one to be the last of it (Devlin et al.
-2019, 4.2). Long passages are read in windows that overlap; "no answer" is the stretch [CLS] (4.3)."""
+"""Extractive question answering: each token gets a score as the first and one as the last of the answer (Devlin et al.
+2019, section 4.2). Long passages are read in overlapping windows. "No answer" is the span [CLS] (section 4.3)."""
 
 from __future__ import annotations
 
@@ -21,144 +21,163 @@ from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.questions import Question, Questions, find_answer_spans, report_answer_problems
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, base_of, most_tokens, new_net
-from firth.finetuning.finetuning_loop import Sequences, Tuning, joined, read_all
+from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, base_of, max_length_of, new_net
+from firth.finetuning.finetuning_loop import FineTuning, Sequences, concatenate_ids, predict_batches
 from firth.nets.attention import Packed
 from firth.nets.bert import places_of
 from firth.training.baselines import HINT, BaselineComparison, answer_guesses, clearly_better
 from firth.transformers.bert_model import BertModel
 
 NONE = (-1, -1)
-WINDOW = 384  # tokens of question and passage, as the paper has it
+WINDOW = 384  # tokens of question and passage, as in the paper
 Offsets = list[tuple[int, int]]
 
 
 class Windows(NamedTuple):
-    """[CLS] question [SEP] some of the passage [SEP]; of a long passage, several that overlap."""
+    """Windows of the form [CLS] question [SEP] part of the passage [SEP]; a long passage has several that overlap."""
 
     texts: Sequences
-    owners: NDArray[np.int64]  # the question of each window
-    firsts: NDArray[np.int64]  # the number in its passage of the window's first token
-    offsets: list[Offsets]  # of each question: where in the passage each token stands
-    spans: NDArray[np.int64]  # windows × 2: the places of the answer's first and last token, −1 where it is not in it
+    question_ids: NDArray[np.int64]  # (windows,): the question of each window
+    firsts: NDArray[np.int64]  # (windows,): position in the passage of the window's first passage token
+    offsets: list[Offsets]  # per question: character offsets of the passage's tokens
+    spans: NDArray[np.int64]  # (windows, 2): positions of the answer's first and last token, −1 if it is not inside
 
 
 def windows(
-    tokenizer: SubwordTokenizer, asked: Sequence[Question], spans: Sequence[tuple[int, int]], method: Any, most: int
+    tokenizer: SubwordTokenizer,
+    questions: Sequence[Question],
+    spans: Sequence[tuple[int, int]],
+    method: Any,
+    max_length: int,
 ) -> tuple[Windows, int]:
-    """All windows, and how many questions were cut to `question_length`."""
+    """Return all windows, and how many questions were cut to `question_length`.
+
+    `spans` are the character spans of the answers in their passages.
+    """
     cls, sep = tokenizer.ids["[CLS]"], tokenizer.ids["[SEP]"]
-    questions = tokenizer.ids_batch([row.question for row in asked], special=False)
-    distinct = list(dict.fromkeys(row.passage for row in asked))
+    encoded_questions = tokenizer.ids_batch([row.question for row in questions], special=False)
+    distinct = list(dict.fromkeys(row.passage for row in questions))
     passages = dict(zip(distinct, tokenizer.encode_batch(distinct, special=False), strict=True))
-    parts, seconds, owners, firsts, targets = [], [], list[int](), list[int](), []
-    cut = 0
-    for owner, (row, question, span) in enumerate(zip(asked, questions, spans, strict=True)):
-        cut += len(question) > method.question_length
-        head = [cls, *question[: method.question_length], sep]
+    parts, seconds, question_ids, firsts, targets = [], [], list[int](), list[int](), []
+    n_cut = 0
+    for number, (row, question, span) in enumerate(zip(questions, encoded_questions, spans, strict=True)):
+        n_cut += len(question) > method.question_length
+        prefix = [cls, *question[: method.question_length], sep]
         passage = passages[row.passage]
         answer = token_span(passage.offsets, span)
-        room = most - len(head) - 1
+        room = max_length - len(prefix) - 1
         if room < 2:
             raise FirthError(
                 "text_too_long",
-                "With questions of {n_head} tokens, {limit} leave no room for a passage.",
-                n_head=len(head) - 2,
-                limit=most,
+                "A question of {n_tokens} tokens leaves no room for a passage in {limit} tokens. Raise max_length or "
+                "lower question_length.",
+                n_tokens=len(prefix) - 2,
+                limit=max_length,
             )
         step = room - min(method.overlap, room // 2)
         first = 0
         while first == 0 or first + room - step < len(passage.ids):
-            some = passage.ids[first : first + room]
-            parts.append([*head, *some, sep])
-            seconds.append(len(head))
-            owners.append(owner)
+            window_ids = passage.ids[first : first + room]
+            parts.append([*prefix, *window_ids, sep])
+            seconds.append(len(prefix))
+            question_ids.append(number)
             firsts.append(first)
-            inside = answer[0] >= first and answer[1] < first + len(some)
-            targets.append([len(head) + place - first for place in answer] if inside else NONE)
+            inside = answer[0] >= first and answer[1] < first + len(window_ids)
+            targets.append([len(prefix) + position - first for position in answer] if inside else NONE)
             first += step
-    offsets = [passages[row.passage].offsets for row in asked]
-    found = Windows(
-        joined(parts, seconds), np.array(owners), np.array(firsts), offsets, np.array(targets, np.int64).reshape(-1, 2)
+    offsets = [passages[row.passage].offsets for row in questions]
+    answer_positions = np.array(targets, np.int64).reshape(-1, 2)
+    all_windows = Windows(
+        concatenate_ids(parts, seconds), np.array(question_ids), np.array(firsts), offsets, answer_positions
     )
-    return found, cut
+    return all_windows, n_cut
 
 
 def token_span(offsets: Offsets, span: tuple[int, int]) -> tuple[int, int]:
-    """The first and the last token of a stretch of characters."""
+    """Return the first and the last token that overlap a span of characters."""
     begin, end = span
-    touched = [number for number, (first, last) in enumerate(offsets) if first < end and last > begin]
-    return (touched[0], touched[-1]) if touched and begin >= 0 else NONE
+    overlapping = [number for number, (first, last) in enumerate(offsets) if first < end and last > begin]
+    return (overlapping[0], overlapping[-1]) if overlapping and begin >= 0 else NONE
 
 
-def laid_out(logits: Tensor, packed: Packed, seconds: Tensor, null: bool) -> Tensor:
-    """(windows, places, 2): the logits of the passage's tokens, with `null` of [CLS] too; −∞ elsewhere."""
+def padded_logits(logits: Tensor, packed: Packed, seconds: Tensor, null: bool) -> Tensor:
+    """Return the logits as (windows, positions, 2), −∞ outside the passage; with `null`, [CLS] keeps its logits."""
     lengths = packed.starts.diff().long()
     window = torch.repeat_interleave(torch.arange(len(lengths), device=logits.device), lengths, output_size=len(logits))
-    place = places_of(packed, len(logits))
-    allowed = (place >= seconds[window]) & (place < lengths[window] - 1)
+    position = places_of(packed, len(logits))
+    allowed = (position >= seconds[window]) & (position < lengths[window] - 1)
     if null:
-        allowed |= place == 0
-    found = logits.new_full((len(lengths), packed.longest, 2), -torch.inf)
-    found[window, place] = logits.masked_fill(~allowed[:, None], -torch.inf)
-    return found
+        allowed |= position == 0
+    table = logits.new_full((len(lengths), packed.longest, 2), -torch.inf)
+    table[window, position] = logits.masked_fill(~allowed[:, None], -torch.inf)
+    return table
 
 
 class Best(NamedTuple):
-    """The best stretch of each window."""
+    """The best span of each window."""
 
     score: NDArray[np.float32]
     first: NDArray[np.int64]
     last: NDArray[np.int64]
-    null: NDArray[np.float32]  # of "no answer"
+    null: NDArray[np.float32]  # score of "no answer"
 
 
-def best_spans(table: Tensor, longest: int, null: bool) -> Best:
-    """The greatest start + end with start ≤ end < start + longest."""
+def best_spans(table: Tensor, max_tokens: int, null: bool) -> Best:
+    """Return the spans with the highest start + end score, where start ≤ end < start + max_tokens."""
     starts, ends = table[..., 0].clone(), table[..., 1].clone()
-    nothing = starts[:, 0] + ends[:, 0]
+    null_score = starts[:, 0] + ends[:, 0]
     if null:
         starts[:, 0] = ends[:, 0] = -torch.inf
-    apart = [
+    best_by_length = [
         (starts[:, : starts.shape[1] - length] + ends[:, length:]).max(dim=1)
-        for length in range(min(longest, starts.shape[1]))
+        for length in range(min(max_tokens, starts.shape[1]))
     ]
-    score, length = torch.stack([found.values for found in apart], dim=1).max(dim=1)
-    first = torch.stack([found.indices for found in apart], dim=1).gather(1, length[:, None])[:, 0]
-    tensors = (score.float(), first, first + length, nothing.float())
+    score, length = torch.stack([best.values for best in best_by_length], dim=1).max(dim=1)
+    first = torch.stack([best.indices for best in best_by_length], dim=1).gather(1, length[:, None])[:, 0]
+    tensors = (score.float(), first, first + length, null_score.float())
     return Best(*(tensor.cpu().numpy() for tensor in tensors))
 
 
-def chosen_answers(
-    asked: Sequence[Question], read: Windows, found: Sequence[tuple[list[int], Best]], unanswerable: bool, margin: float
+def best_answers(
+    questions: Sequence[Question],
+    encoded: Windows,
+    spans: Sequence[tuple[list[int], Best]],
+    unanswerable: bool,
+    margin: float,
 ) -> list[Span]:
-    """The best window's stretch of each question; the least sure window says how likely there is no answer."""
-    best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(asked)
-    nulls = np.full(len(asked), np.inf)
-    for rows, some in found:
-        for row, score, first, last, null in zip(rows, *(part.tolist() for part in some), strict=True):
-            owner, shift = int(read.owners[row]), int(read.firsts[row] - read.texts.seconds[row])
-            nulls[owner] = min(nulls[owner], null)
-            if score > best[owner][0]:
-                best[owner] = score, first + shift, last + shift
+    """Return the best span of all windows of each question.
+
+    The score of "no answer" is the lowest one of the question's windows; with `unanswerable`, an answer must exceed it
+    by `margin`.
+    """
+    best: list[tuple[float, int, int]] = [(-np.inf, 0, 0)] * len(questions)
+    nulls = np.full(len(questions), np.inf)
+    for rows, batch in spans:
+        for row, score, first, last, null in zip(rows, *(part.tolist() for part in batch), strict=True):
+            number, shift = int(encoded.question_ids[row]), int(encoded.firsts[row] - encoded.texts.seconds[row])
+            nulls[number] = min(nulls[number], null)
+            if score > best[number][0]:
+                best[number] = score, first + shift, last + shift
     answers = []
-    for row, offsets, (score, first, last), null in zip(asked, read.offsets, best, nulls, strict=True):
-        worth = score - null if unanswerable else score
-        if score == -np.inf or (unanswerable and worth < margin):
-            answers.append(Span("", 0, 0, worth if np.isfinite(worth) else 0.0))
+    for question, offsets, (score, first, last), null in zip(questions, encoded.offsets, best, nulls, strict=True):
+        answer_score = score - null if unanswerable else score
+        if score == -np.inf or (unanswerable and answer_score < margin):
+            answers.append(Span("", 0, 0, answer_score if np.isfinite(answer_score) else 0.0))
         else:
             begin, end = offsets[first][0], offsets[last][1]
-            answers.append(Span(row.passage[begin:end], begin, end, worth))
+            answers.append(Span(question.passage[begin:end], begin, end, answer_score))
     return answers
 
 
-class SpanTuning(Tuning):
+class SpanFineTuning(FineTuning):
+    """Trains a question answerer."""
+
     method: Any
 
     def __init__(self, method: Any, net: Any, train: Windows, dev: Any, fingerprint: str, run: Run) -> None:
-        """`dev`: windows and the questions that they are of, or None."""
+        """`dev` is the pair of dev windows and their questions, or None."""
         super().__init__(method, net, train.texts, dev[0].texts if dev else None, fingerprint, run)
-        self.windows, self.judged = (train, dev[0] if dev else None), dev
+        self.windows, self.dev_questions = (train, dev[0] if dev else None), dev
 
     def targets(self, rows: Sequence[int], dev: bool) -> list[Tensor]:
         part = self.windows[dev]
@@ -170,156 +189,182 @@ class SpanTuning(Tuning):
 
     def error(self, logits: Tensor, packed: Packed, targets: Sequence[Tensor]) -> Tensor:
         spans, seconds = targets
-        table = laid_out(logits, packed, seconds, self.method.unanswerable)
-        ends = [functional.cross_entropy(table[..., n], spans[:, n], ignore_index=-1, reduction="sum") for n in (0, 1)]
-        return (ends[0] + ends[1]) / 2
+        table = padded_logits(logits, packed, seconds, self.method.unanswerable)
+        first, last = (
+            functional.cross_entropy(table[..., n], spans[:, n], ignore_index=-1, reduction="sum") for n in (0, 1)
+        )
+        return (first + last) / 2
 
-    def scores(self, logits: Iterator[tuple[list[int], Tensor, Packed]], most: int) -> dict[str, float]:
-        read, asked = self.judged
-        whole = int(read.owners[most - 1]) + (most == len(read.owners))  # questions all of whose windows were read
-        found = []
-        for rows, some, packed in logits:
-            seconds = torch.from_numpy(read.texts.seconds[rows]).to(some.device)
-            table = laid_out(some, packed, seconds, self.method.unanswerable)
-            found.append((rows, best_spans(table, self.method.answer_length, self.method.unanswerable)))
-        answers = chosen_answers(asked, read, found, self.method.unanswerable, self.method.margin)
-        pairs = list(zip(answers, asked, strict=True))[: max(1, whole)]
-        self.found = [answer.text for answer, _ in pairs]
-        exact = float(np.mean([scores.exact_match(answer.text, row.answers) for answer, row in pairs]))
-        overlap = float(np.mean([scores.answer_f1(answer.text, row.answers) for answer, row in pairs]))
-        return {"score": overlap, "f1": overlap, "exact_match": exact}
+    def scores(self, logits: Iterator[tuple[list[int], Tensor, Packed]], count: int) -> dict[str, float]:
+        encoded, questions = self.dev_questions
+        # questions whose windows have all been read
+        complete = int(encoded.question_ids[count - 1]) + (count == len(encoded.question_ids))
+        spans = []
+        for rows, batch, packed in logits:
+            seconds = torch.from_numpy(encoded.texts.seconds[rows]).to(batch.device)
+            table = padded_logits(batch, packed, seconds, self.method.unanswerable)
+            spans.append((rows, best_spans(table, self.method.answer_length, self.method.unanswerable)))
+        answers = best_answers(questions, encoded, spans, self.method.unanswerable, self.method.margin)
+        pairs = list(zip(answers, questions, strict=True))[: max(1, complete)]
+        self.dev_answers = [answer.text for answer, _ in pairs]
+        exact_match = float(np.mean([scores.exact_match(answer.text, row.answers) for answer, row in pairs]))
+        f1 = float(np.mean([scores.answer_f1(answer.text, row.answers) for answer, row in pairs]))
+        return {"score": f1, "f1": f1, "exact_match": exact_match}
 
-    def verdict(self, train: Sequence[Question]) -> BaselineComparison:
-        """After `go`: the F1 of the answers to the dev questions."""
-        asked = self.judged[1]
-        guesses = {"model": self.found, **answer_guesses(train, asked)}
-        each = {
-            name: np.array([scores.answer_f1(text, row.answers) for text, row in zip(texts, asked, strict=True)])
+    def baseline_comparison(self, train: Sequence[Question]) -> BaselineComparison:
+        """Compare the F1 of the dev answers with that of two baselines, after `go`."""
+        questions = self.dev_questions[1]
+        guesses = {"model": self.dev_answers, **answer_guesses(train, questions)}
+        f1 = {
+            name: np.array([scores.answer_f1(text, row.answers) for text, row in zip(texts, questions, strict=True)])
             for name, texts in guesses.items()
         }
-        model, first, nearest = each.values()
-        verdicts = clearly_better(model, first), clearly_better(nearest, model)
-        values = {name: float(found.mean()) for name, found in each.items()}
-        return BaselineComparison("f1", len(asked), values.pop("model"), values, *verdicts)
+        model, first, nearest = f1.values()
+        differences = clearly_better(model, first), clearly_better(nearest, model)
+        values = {name: float(each.mean()) for name, each in f1.items()}
+        return BaselineComparison("f1", len(questions), values.pop("model"), values, *differences)
 
 
 class SpanModel(TunedModel):
-    """Finds answers in passages."""
+    """A fine-tuned model that extracts answers from passages."""
 
     architecture: ClassVar[str] = "BertForQuestionAnswering"
     head: ClassVar[str] = "qa_outputs"
-    outputs: ClassVar[int] = 2  # where an answer begins and ends
+    outputs: ClassVar[int] = 2  # start and end logits
     method: Any
 
     def answer(self, questions: Sequence[str], passages: Sequence[str], report: Report = Silence()) -> list[Span]:
-        """For each question, the stretch of the passage beside it that answers it best; an empty one where the passage
-        is empty, or where the model may say that it does not tell."""
-        if isinstance(questions, str) or isinstance(passages, str) or len(questions) != len(passages):
-            raise FirthError("shape_mismatch", "answer takes a list of questions and a list of as many passages.")
-        asked = [Question("", *pair, (), ()) for pair in zip(questions, passages, strict=True)]
-        if not asked:
+        """Return, for each question, the span of its passage that answers it best.
+
+        The span is empty if the passage is empty, or if the model was trained with `unanswerable` and finds no answer.
+        """
+        if isinstance(questions, str) or isinstance(passages, str):
+            raise FirthError(
+                "invalid_type", "answer takes a list of questions and a list of passages; got a single str."
+            )
+        if len(questions) != len(passages):
+            raise FirthError(
+                "shape_mismatch",
+                "answer needs one passage per question; got {n_questions:,} questions and {n_passages:,} passages.",
+                n_questions=len(questions),
+                n_passages=len(passages),
+            )
+        rows_to_answer = [Question("", *pair, (), ()) for pair in zip(questions, passages, strict=True)]
+        if not rows_to_answer:
             return []
-        most = window_length(self.method, self.base)
-        read, cut = windows(self.tokenizer, asked, [NONE] * len(asked), self.method, most)
-        tell_cut(cut, self.method, report)
-        null, found = self.method.unanswerable, []
-        for rows, logits, packed in read_all(self.net, read.texts, BATCH_TOKENS):
-            seconds = torch.from_numpy(read.texts.seconds[rows]).to(logits.device)
-            found.append((rows, best_spans(laid_out(logits, packed, seconds, null), self.method.answer_length, null)))
-        return chosen_answers(asked, read, found, null, self.method.margin)
+        max_length = window_length(self.method, self.base)
+        encoded, n_cut = windows(self.tokenizer, rows_to_answer, [NONE] * len(rows_to_answer), self.method, max_length)
+        report_cut(n_cut, self.method, report)
+        null, spans = self.method.unanswerable, []
+        for rows, logits, packed in predict_batches(self.net, encoded.texts, BATCH_TOKENS):
+            seconds = torch.from_numpy(encoded.texts.seconds[rows]).to(logits.device)
+            table = padded_logits(logits, packed, seconds, null)
+            spans.append((rows, best_spans(table, self.method.answer_length, null)))
+        return best_answers(rows_to_answer, encoded, spans, null, self.method.margin)
 
     def __repr__(self) -> str:
         return f"Answers from passages: {self.base!r}"
 
 
 def window_length(method: Any, base: Any) -> int:
-    return min(WINDOW, base.size.places) if not method.max_length else most_tokens(method, base)
+    """Return the most tokens of a window: `max_length`, or 384, or the positions of the base if there are fewer."""
+    return min(WINDOW, base.size.places) if method.max_length is None else max_length_of(method, base)
 
 
-def tell_cut(cut: int, method: Any, report: Report) -> None:
-    if cut and method.overlong == "refuse":
+def report_cut(n_cut: int, method: Any, report: Report) -> None:
+    """Note or refuse questions that are longer than `question_length`."""
+    if n_cut and method.overlong == "refuse":
         raise FirthError(
             "text_too_long",
-            "{cut:,} questions have more than {question_length} tokens; overlong=cut cuts them.",
-            cut=cut,
-            question_length=method.question_length,
+            "{cut:,} questions have more than {limit} tokens. Use overlong=cut to cut them.",
+            cut=n_cut,
+            limit=method.question_length,
         )
-    if cut:
-        report.note(f"{cut:,} questions have more than {method.question_length} tokens: cut behind them.")
+    if n_cut:
+        report.note(
+            f"{n_cut:,} questions have more than {method.question_length} tokens; the rest of them was cut off.",
+            code="questions_cut",
+        )
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
+    """Train a question answerer."""
     began = time.monotonic()
     base = base_of(start, method, pooled=False)
     if not isinstance(base, BertModel):
         raise FirthError(
             "incompatible_start",
-            "QuestionAnswerer begins with a BERT: a GPT's first tokens have not seen the passage; got {got!r}.",
+            "{method} needs a BERT, whose tokens attend to both sides, not a GPT; start is {got!r}.",
+            method="QuestionAnswerer",
             got=start,
         )
     questions = data if isinstance(data, Questions) else Questions(data)
     train, dev = questions.rows, questions.dev.rows if questions.dev is not None else []
     if not dev and method.held_out:
-        train, dev = by_passages(train, method.held_out, run.seed)
-    found = find_answer_spans(train)
-    report_answer_problems(train, found, run.report)
+        train, dev = split_by_passage(train, method.held_out, run.seed)
+    answers = find_answer_spans(train)
+    report_answer_problems(train, answers, run.report)
     check_answers(train, method)
-    most = window_length(method, base)
-    read, cut = windows(base.tokenizer, train, found.spans, method, most)
-    tell_cut(cut, method, run.report)
-    teaching = read.spans[:, 0] >= 0
+    max_length = window_length(method, base)
+    method = method.resolved(max_length=max_length)
+    encoded, n_cut = windows(base.tokenizer, train, answers.spans, method, max_length)
+    report_cut(n_cut, method, run.report)
+    usable = encoded.spans[:, 0] >= 0
     if method.unanswerable:
-        lost = set(found.lost)
-        teaching |= np.array([train[owner].id not in lost for owner in read.owners])
-    rows = np.flatnonzero(teaching)
+        missing = set(answers.lost)
+        usable |= np.array([train[number].id not in missing for number in encoded.question_ids])
+    rows = np.flatnonzero(usable)
     if not len(rows):
         raise FirthError(
             "empty_data",
-            "There is nothing to learn from: none of {n_train:,} questions has an answer to be found.",
+            "None of the {n_train:,} questions has an answer that occurs in its passage, so there is nothing to learn.",
             n_train=len(train),
         )
-    learned = Windows(read.texts.take(rows), read.owners[rows], read.firsts[rows], read.offsets, read.spans[rows])
-    judged = None
+    train_windows = Windows(
+        encoded.texts.take(rows), encoded.question_ids[rows], encoded.firsts[rows], encoded.offsets, encoded.spans[rows]
+    )
+    dev_windows = None
     if dev:
-        judged = windows(base.tokenizer, dev, find_answer_spans(dev).spans, method, most)[0], dev
+        dev_windows = windows(base.tokenizer, dev, find_answer_spans(dev).spans, method, max_length)[0], dev
     net = new_net(base, 2, "each", method, run)
     fingerprint = questions.fingerprint()
-    reading = time.monotonic() - began
-    training = SpanTuning(method, net, learned, judged, fingerprint, run)
-    figures: dict[str, Any] = training.go() | {
+    reading_seconds = time.monotonic() - began
+    training = SpanFineTuning(method, net, train_windows, dev_windows, fingerprint, run)
+    metadata: dict[str, Any] = training.go() | {
         "questions": len(train),
         "dev_questions": len(dev),
         "windows": len(rows),
-        "answers_not_found": found.lost,
-        "answers_moved": found.moved,
-        "reading_seconds": reading,
+        "answers_not_found": answers.lost,
+        "answers_moved": answers.moved,
+        "reading_seconds": reading_seconds,
         "data": fingerprint,
         "seed": run.seed,
         **recorded_rows((row.question, row.passage) for row in [*train, *dev]),
     }
     if dev:
-        verdict = training.verdict(train)
-        verdict.add_notes(run.report, HINT)
-        figures |= verdict.metrics()
-    return SpanModel(method, base, net.cpu(), {}, figures)
+        comparison = training.baseline_comparison(train)
+        comparison.add_notes(run.report, HINT)
+        metadata |= comparison.metrics()
+    return SpanModel(training.method, base, net.cpu(), {}, metadata)
 
 
 def check_answers(rows: Sequence[Question], method: Any) -> None:
-    without = [row.id for row in rows if not row.answers]
-    if without and not method.unanswerable:
+    """Refuse questions without an answer unless the method has `unanswerable`."""
+    without_answer = [row.id for row in rows if not row.answers]
+    if without_answer and not method.unanswerable:
         raise FirthError(
             "malformed_data",
-            "{n_without:,} of {n_rows:,} questions have no answer (the first is {without}); unanswerable=True "
-            "learns to say so, else give them one or leave them out.",
-            n_without=len(without),
+            "{n_without:,} of {n_rows:,} questions have no answer (the first is {first}). Set unanswerable=True to "
+            "learn that passages may have no answer, or remove these questions.",
+            n_without=len(without_answer),
             n_rows=len(rows),
-            without=without[0],
+            first=without_answer[0],
         )
 
 
-def by_passages(rows: list[Question], share: float, seed: int) -> tuple[list[Question], list[Question]]:
-    """Questions to learn from and questions held out, which are asked of other passages."""
+def split_by_passage(rows: list[Question], share: float, seed: int) -> tuple[list[Question], list[Question]]:
+    """Split questions into training and dev so that no passage is in both."""
     passages = list(dict.fromkeys(row.passage for row in rows))
     order = np.random.default_rng(seed).permutation(len(passages))
-    held = {passages[number] for number in order[: min(len(passages) - 1, round(share * len(passages)))]}
-    return [row for row in rows if row.passage not in held], [row for row in rows if row.passage in held]
+    held_out = {passages[number] for number in order[: min(len(passages) - 1, round(share * len(passages)))]}
+    return [row for row in rows if row.passage not in held_out], [row for row in rows if row.passage in held_out]

@@ -1,4 +1,4 @@
-"""Labels and numbers of texts, and of pairs of texts, by a net that was trained before."""
+"""Training and models of text classification and text regression."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ from firth.finetuning.finetuned_model import (
     TunedModel,
     base_of,
     label_config,
-    most_tokens,
+    max_length_of,
     named_labels,
     new_net,
     pool_of,
 )
-from firth.finetuning.finetuning_loop import Sequences, Tuning, read_all, sequences
+from firth.finetuning.finetuning_loop import FineTuning, Sequences, encode_texts, predict_batches
 from firth.nets.attention import Packed
 from firth.tables.encoder_model import EncoderModel
 from firth.training.baselines import HINT, Raw, compare_texts
 
-UNKNOWN = -1  # the id of a label that the examples to learn from don't have
+UNKNOWN = -1  # id of a label that does not occur in the training examples
 Label = tuple[str, float]
 COLUMNS = {"numeric": "standardize", "missing": "mean", "unseen": "missing"}  # OneHot's options for other columns
 
 
 class Part(NamedTuple):
-    """Examples to learn from, or to judge by."""
+    """Training or dev examples."""
 
     texts: Sequences
-    right: NDArray[Any]  # ids of labels, or numbers
-    extra: NDArray[np.float32]  # texts × numbers beside them
-    raw: Sequence[Any]  # the texts, or pairs, themselves
+    targets: NDArray[Any]  # (texts,): label ids, or numbers
+    extra: NDArray[np.float32]  # (texts, features): the other columns
+    raw: Sequence[Any]  # the texts or pairs as strings
 
 
-class TextTuning(Tuning):
-    """`classes` 0: a number is learned, by its squared error."""
+class TextFineTuning(FineTuning):
+    """Trains a classifier, or with `classes=0` a regressor by its squared error."""
 
     method: Any
 
@@ -70,14 +70,15 @@ class TextTuning(Tuning):
         self.parts, self.classes = (train, dev), classes
         self.weights: Tensor | None = None
         if classes and method.class_weights == "balanced":
-            counts = np.bincount(train.right, minlength=classes)
-            self.weights = torch.tensor(len(train.right) / (classes * counts), dtype=torch.float32, device=self.device)
+            counts = np.bincount(train.targets, minlength=classes)
+            weights = len(train.targets) / (classes * counts)
+            self.weights = torch.tensor(weights, dtype=torch.float32, device=self.device)
 
     def targets(self, rows: Sequence[int], dev: bool) -> list[Tensor]:
         part = self.parts[dev]
         assert part is not None
-        kind = np.int64 if self.classes else np.float32
-        return [torch.from_numpy(part.right[rows].astype(kind)), torch.from_numpy(part.extra[rows])]
+        dtype = np.int64 if self.classes else np.float32
+        return [torch.from_numpy(part.targets[rows].astype(dtype)), torch.from_numpy(part.extra[rows])]
 
     def extra(self, targets: Sequence[Tensor]) -> Tensor | None:
         return targets[1] if targets[1].shape[1] else None
@@ -87,87 +88,89 @@ class TextTuning(Tuning):
             return functional.mse_loss(logits[:, 0], targets[0], reduction="sum")
         return functional.cross_entropy(logits, targets[0], self.weights, ignore_index=UNKNOWN, reduction="sum")
 
-    def scores(self, logits: Iterator[tuple[list[int], Tensor, Packed]], most: int) -> dict[str, float]:
+    def scores(self, logits: Iterator[tuple[list[int], Tensor, Packed]], count: int) -> dict[str, float]:
         dev = self.parts[True]
         assert dev is not None
-        found = np.zeros((most, self.classes or 1), np.float32)
-        for rows, some, _ in logits:
-            found[rows] = some.cpu().numpy()
-        right = dev.right[:most]
-        self.found = found
-        figures = text_figures(right, found, self.classes)
-        return {"score": figures[self.method.metric], **figures}
+        outputs = np.zeros((count, self.classes or 1), np.float32)
+        for rows, batch, _ in logits:
+            outputs[rows] = batch.cpu().numpy()
+        self.dev_outputs = outputs
+        metrics = text_metrics(dev.targets[:count], outputs, self.classes)
+        return {"score": metrics[self.method.metric], **metrics}
 
     def go(self) -> dict[str, Any]:
-        figures, (train, dev) = super().go(), self.parts
+        metadata, (train, dev) = super().go(), self.parts
         if dev is None:
-            return figures
-        given = [Raw(part.raw, part.right, part.extra) for part in (train, dev)]
-        found = self.found.argmax(axis=1) if self.classes else self.found[:, 0]
-        verdict = compare_texts(given[0], given[1], found, self.classes, self.method.metric, self.run.seed)
-        verdict.add_notes(self.run.report, HINT)
-        return figures | verdict.metrics()
+            return metadata
+        raw = [Raw(part.raw, part.targets, part.extra) for part in (train, dev)]
+        predicted = self.dev_outputs.argmax(axis=1) if self.classes else self.dev_outputs[:, 0]
+        comparison = compare_texts(raw[0], raw[1], predicted, self.classes, self.method.metric, self.run.seed)
+        comparison.add_notes(self.run.report, HINT)
+        return metadata | comparison.metrics()
 
 
-def text_figures(right: NDArray[Any], logits: NDArray[np.float32], classes: int) -> dict[str, float]:
-    """All figures that a metric may be chosen from."""
+def text_metrics(targets: NDArray[Any], logits: NDArray[np.float32], classes: int) -> dict[str, float]:
+    """Return every metric that the option `metric` can name."""
     if classes:
-        found = logits.argmax(axis=1)
+        predicted = logits.argmax(axis=1)
         return {
-            "accuracy": scores.accuracy(right, found),
-            "f1": scores.f1(right, found, classes),
-            "matthews": scores.matthews(right, found),
+            "accuracy": scores.accuracy(targets, predicted),
+            "f1": scores.f1(targets, predicted, classes),
+            "matthews": scores.matthews(targets, predicted),
         }
-    x, y = right.astype(np.float64), logits[:, 0].astype(np.float64)
-    figures = {"spearman": scores.correlation(scores.ranks(x), scores.ranks(y)), "pearson": scores.correlation(x, y)}
-    return {name: 0.0 if np.isnan(value) else value for name, value in figures.items()}
+    x, y = targets.astype(np.float64), logits[:, 0].astype(np.float64)
+    metrics = {"spearman": scores.correlation(scores.ranks(x), scores.ranks(y)), "pearson": scores.correlation(x, y)}
+    return {name: 0.0 if np.isnan(value) else value for name, value in metrics.items()}
 
 
 class TextHead(TunedModel):
-    """What models of labels and of numbers share: texts or pairs in, with the columns that were learned beside them."""
+    """Base class of text classifiers and regressors, which read texts or pairs and, optionally, other columns."""
 
     architecture: ClassVar[str] = "BertForSequenceClassification"
     head: ClassVar[str] = "classifier"
-    given: ClassVar[str] = "cls"
+    head_input: ClassVar[str] = "cls"
     encoder: EncoderModel | None = None
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """What must be told beside each text."""
+        """The names of the columns that predictions need besides the texts."""
         return tuple(self.encoder.names) if self.encoder else ()
 
     def logits(self, texts: Sequence[Any], columns: Any, report: Report) -> NDArray[np.float32]:
+        """Return the head's outputs, one row per text or pair."""
         if texts and self.task.get("pairs") == isinstance(texts[0], str):
-            wanted = "pairs of texts" if self.task["pairs"] else "single texts"
-            raise FirthError("wrong_input", "This model was taught with {expected}; give it such.", expected=wanted)
-        rows = sequences(self.tokenizer, texts, self.most, self.method.overlong, report)
-        extra = self.beside(columns, len(texts))
-        found = np.zeros((len(texts), self.net.head.out_features), np.float32)
+            expected, got = ("pairs of texts", "single texts") if self.task["pairs"] else ("single texts", "pairs")
+            raise FirthError(
+                "wrong_input", "This model was trained on {expected}; got {got}.", expected=expected, got=got
+            )
+        encoded = encode_texts(self.tokenizer, texts, self.max_length, self.method.overlong, report)
+        extra = self.encode_columns(columns, len(texts))
+        outputs = np.zeros((len(texts), self.net.head.out_features), np.float32)
 
-        def made(chosen: list[int]) -> Tensor | None:
-            return torch.from_numpy(extra[chosen]) if extra.shape[1] else None
+        def extra_of(rows: list[int]) -> Tensor | None:
+            return torch.from_numpy(extra[rows]) if extra.shape[1] else None
 
-        for chosen, some, _ in read_all(self.net, rows, BATCH_TOKENS, made):
-            found[chosen] = some.cpu().numpy()
-        return found
+        for rows, batch, _ in predict_batches(self.net, encoded, BATCH_TOKENS, extra_of):
+            outputs[rows] = batch.cpu().numpy()
+        return outputs
 
-    def beside(self, columns: Any, count: int) -> NDArray[np.float32]:
-        """Other columns as numbers."""
+    def encode_columns(self, columns: Any, n_texts: int) -> NDArray[np.float32]:
+        """Return the other columns as numeric features, one row per text."""
         if self.encoder is None:
-            return np.zeros((count, 0), np.float32)
+            return np.zeros((n_texts, 0), np.float32)
         if columns is None:
             raise FirthError(
                 "missing_option",
-                "This model reads {choices} beside each text: give a table with them.",
-                choices=", ".join(self.columns),
+                "This model also reads the columns {expected}. Pass a table with them as columns=.",
+                expected=", ".join(self.columns),
             )
         table = Table(columns)
-        if len(table) != count:
+        if len(table) != n_texts:
             raise FirthError(
                 "shape_mismatch",
-                "There are {count:,} texts and {n_table:,} rows of columns; there must be as many.",
-                count=count,
-                n_table=len(table),
+                "columns must have one row per text: {n_texts:,} rows; got {n_rows:,}.",
+                n_texts=n_texts,
+                n_rows=len(table),
             )
         return self.encoder.embed(table)
 
@@ -178,9 +181,9 @@ class TextHead(TunedModel):
         parts = super().parts()
         if self.encoder is None:
             return parts
-        own = self.encoder.parts()
-        arrays = {**parts.arrays, **{f"columns.{name}": array for name, array in own.arrays.items()}}
-        documents = {**parts.documents, "columns": own.documents["columns"]}
+        encoder = self.encoder.parts()
+        arrays = {**parts.arrays, **{f"columns.{name}": array for name, array in encoder.arrays.items()}}
+        documents = {**parts.documents, "columns": encoder.documents["columns"]}
         return replace(parts, arrays=arrays, documents=documents)
 
     @classmethod
@@ -194,31 +197,33 @@ class TextHead(TunedModel):
 
 
 class TextClassifier(TextHead):
-    """Labels texts, or pairs of texts."""
+    """A fine-tuned model that predicts labels of texts or pairs of texts."""
 
     has_labels: ClassVar[bool] = True
 
     @property
     def labels(self) -> list[str]:
+        """The labels in the order of the head's outputs."""
         return list(self.task["labels"])
 
     def predict(
         self, texts: Sequence[Any], k: int = 1, threshold: float = 0.0, columns: Any = None, report: Report = Silence()
     ) -> list[list[Label]]:
-        """The k most probable labels of each text (or pair) that have at least `threshold` probability, best first.
+        """Return the k most probable labels of each text or pair, most probable first.
 
-        `columns`: a table with a row a text, where the model was taught with other columns.
+        Labels with a probability below `threshold` are left out. `columns` is a table with one row per text, for a
+        model that was trained with other columns.
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise FirthError(
-                "invalid_value", "{option} must be a whole number of at least 1; got {got!r}.", option="k", got=k
+                "invalid_value", "{option} must be an integer of at least 1; got {got!r}.", option="k", got=k
             )
         if not 0 <= threshold <= 1:
             raise FirthError(
                 "invalid_value", "{option} must be from 0 to 1; got {got}.", option="threshold", got=threshold
             )
-        chances = torch.softmax(torch.from_numpy(self.logits(texts, columns, report)), dim=-1)
-        best = chances.topk(min(k, len(self.labels)))
+        probabilities = torch.softmax(torch.from_numpy(self.logits(texts, columns, report)), dim=-1)
+        best = probabilities.topk(min(k, len(self.labels)))
         return [
             [(self.labels[id], value) for id, value in zip(ids, values, strict=True) if value >= threshold]
             for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
@@ -238,10 +243,10 @@ class TextClassifier(TextHead):
 
 
 class TextRegressor(TextHead):
-    """Gives texts, or pairs of texts, a number."""
+    """A fine-tuned model that predicts one number per text or pair of texts."""
 
     def estimate(self, texts: Sequence[Any], columns: Any = None, report: Report = Silence()) -> NDArray[np.float32]:
-        """One number a text (or pair)."""
+        """Return one predicted number per text or pair."""
         return self.logits(texts, columns, report)[:, 0]
 
     def foreign_config(self) -> dict[str, Any]:
@@ -252,96 +257,102 @@ class TextRegressor(TextHead):
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None, numbers: bool) -> Any:
-    """A classifier, or with `numbers` a regressor."""
+    """Train a classifier, or with `numbers` a regressor."""
     began = time.monotonic()
     pool = pool_of(start, method.pooling)
     base = base_of(start, method, pooled=pool == "cls")
+    max_length = max_length_of(method, base)
+    method = method.resolved(max_length=max_length)
     examples = data if isinstance(data, Examples) else Examples(data)
-    texts, right, rows = labeled_rows(examples, run.report, numbers)
-    report_duplicates(texts, right, run.report)
+    texts, labels, rows = labeled_rows(examples, run.report, numbers)
+    report_duplicates(texts, labels, run.report)
     dev = None if examples.dev is None else labeled_rows(examples.dev, run.report, numbers)
     task: dict[str, Any] = {"pairs": examples.other is not None}
     scale = 1.0, 0.0
     if numbers:
-        scale = scale_of(np.array(right))
+        scale = scale_of(np.array(labels))
     else:
-        task["labels"] = report_label_balance(right, method.class_weights == "balanced", run.report)
+        task["labels"] = report_label_balance(labels, method.class_weights == "balanced", run.report)
     encoder = None
     if examples.columns:
-        beside = registry.method("onehot")(**COLUMNS).fit(Table(examples.table, columns=examples.columns))
-        assert isinstance(beside, EncoderModel)
-        encoder = beside
-    most = most_tokens(method, base)
+        fitted_encoder = registry.method("onehot")(**COLUMNS).fit(Table(examples.table, columns=examples.columns))
+        assert isinstance(fitted_encoder, EncoderModel)
+        encoder = fitted_encoder
 
-    def part(source: Examples, texts: list[Any], right: list[Any], rows: list[int]) -> Part:
+    def part(source: Examples, texts: list[Any], labels: list[Any], rows: list[int]) -> Part:
         extra = np.zeros((len(rows), 0), np.float32)
         if encoder is not None:
             extra = encoder.embed(Table(source.table, columns=source.columns))[rows]
-        read = sequences(base.tokenizer, texts, most, method.overlong, run.report)
-        return Part(read, truths(right, task, scale, run.report), extra, texts)
+        encoded = encode_texts(base.tokenizer, texts, max_length, method.overlong, run.report)
+        return Part(encoded, encode_targets(labels, task, scale, run.report), extra, texts)
 
-    train = part(examples, texts, right, rows)
-    judged = part(examples.dev, *dev) if examples.dev is not None and dev is not None else None
-    if judged is None and method.held_out:
-        train, judged = held_out(train, method.held_out, run.seed)
+    train = part(examples, texts, labels, rows)
+    evaluated = part(examples.dev, *dev) if examples.dev is not None and dev is not None else None
+    if evaluated is None and method.held_out:
+        train, evaluated = hold_out(train, method.held_out, run.seed)
     net = new_net(base, len(task.get("labels", [0])), pool, method, run, train.extra.shape[1], numbers)
     fingerprint = examples.fingerprint()
-    reading = time.monotonic() - began
-    training = TextTuning(method, net, train, judged, len(task.get("labels", ())), fingerprint, run)
-    figures = training.go() | {
+    reading_seconds = time.monotonic() - began
+    training = TextFineTuning(method, net, train, evaluated, len(task.get("labels", ())), fingerprint, run)
+    metadata = training.go() | {
         "pool": net.pool,
         "texts": len(train.texts),
-        "dev_texts": len(judged.texts) if judged else 0,
+        "dev_texts": len(evaluated.texts) if evaluated else 0,
         "labels": len(task.get("labels", ())) or None,
-        "reading_seconds": reading,
+        "reading_seconds": reading_seconds,
         "data": fingerprint,
         "seed": run.seed,
         **sketch.recorded_rows([*texts, *(dev[0] if dev else ())]),
     }
-    if numbers:  # the layer gives the numbers themselves
+    if numbers:  # undo the scaling of the targets
         with torch.no_grad():
             net.head.weight *= scale[0]
             net.head.bias.copy_(net.head.bias * scale[0] + scale[1])
-    kind = TextRegressor if numbers else TextClassifier
-    model = kind(method, base, net.cpu(), task, figures)
+    model_class = TextRegressor if numbers else TextClassifier
+    model = model_class(training.method, base, net.cpu(), task, metadata)
     model.encoder = encoder
     return model
 
 
 def scale_of(numbers: NDArray[np.float64]) -> tuple[float, float]:
-    """Their deviation and their mean: what is learned lies around 0 and is of about length 1."""
+    """Return standard deviation and mean of the numbers; training targets are standardized with them."""
     if np.ptp(numbers) == 0:
         raise FirthError(
             "no_variation",
-            "All {n_numbers:,} texts have the number {number:g}: there is nothing to tell apart.",
+            "All {n_numbers:,} texts have the number {number:g}, so there is nothing to learn.",
             n_numbers=len(numbers),
             number=numbers[0],
         )
     return float(numbers.std()), float(numbers.mean())
 
 
-def truths(right: list[Any], task: Mapping[str, Any], scale: tuple[float, float], report: Report) -> NDArray[Any]:
-    """Ids of labels, or scaled numbers."""
+def encode_targets(
+    labels: list[Any], task: Mapping[str, Any], scale: tuple[float, float], report: Report
+) -> NDArray[Any]:
+    """Return the label ids, or the standardized numbers, of texts."""
     if "labels" not in task:
-        return ((np.array(right) - scale[1]) / scale[0]).astype(np.float32)
+        return ((np.array(labels) - scale[1]) / scale[0]).astype(np.float32)
     ids = {label: id for id, label in enumerate(task["labels"])}
-    unknown = sorted({label for label in right if label not in ids})
+    unknown = sorted({label for label in labels if label not in ids})
     if unknown:
-        count = sum(label not in ids for label in right)
-        some = ", ".join(map(repr, unknown[:3]))
-        report.note(f"{count:,} dev texts have labels that the examples don't ({some}); they count as wrong.")
-    return np.array([ids.get(label, UNKNOWN) for label in right], np.int64)
+        count = sum(label not in ids for label in labels)
+        first = ", ".join(map(repr, unknown[:3]))
+        report.note(
+            f"{count:,} dev texts have labels that no training example has ({first}); they count as wrong.",
+            code="unknown_dev_labels",
+        )
+    return np.array([ids.get(label, UNKNOWN) for label in labels], np.int64)
 
 
-def held_out(part: Part, share: float, seed: int) -> tuple[Part, Part | None]:
-    """Drawn, but each label that there is stays among the examples to learn from."""
-    learned, judged = split_rows(len(part.right), share, seed)
-    if part.right.dtype == np.int64:
-        rare = np.setdiff1d(part.right[judged], part.right[learned])
-        back = np.isin(part.right[judged], rare)
-        learned, judged = np.sort(np.concatenate([learned, judged[back]])), judged[~back]
-    taken = [
-        Part(part.texts.take(rows), part.right[rows], part.extra[rows], [part.raw[row] for row in rows])
-        for rows in (learned, judged)
-    ]
-    return taken[0], taken[1] if len(judged) else None
+def hold_out(part: Part, share: float, seed: int) -> tuple[Part, Part | None]:
+    """Split examples at random into training and dev; a label's last examples stay in training."""
+    train_rows, dev_rows = split_rows(len(part.targets), share, seed)
+    if part.targets.dtype == np.int64:
+        only_in_dev = np.setdiff1d(part.targets[dev_rows], part.targets[train_rows])
+        moved = np.isin(part.targets[dev_rows], only_in_dev)
+        train_rows, dev_rows = np.sort(np.concatenate([train_rows, dev_rows[moved]])), dev_rows[~moved]
+    train, dev = (
+        Part(part.texts.take(rows), part.targets[rows], part.extra[rows], [part.raw[row] for row in rows])
+        for rows in (train_rows, dev_rows)
+    )
+    return train, dev if len(dev_rows) else None

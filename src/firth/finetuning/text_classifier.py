@@ -1,4 +1,4 @@
-"""Labels of texts, or of pairs of texts, by fine-tuning (Devlin et al. 2019, 3.2)."""
+"""Classification of texts or pairs of texts by fine-tuning (Devlin et al. 2019, section 3.2)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from firth.training.network_options import model_in, torch_module
 @model_in("finetuning.text_classification", "TextClassifier")
 @dataclass(frozen=True, kw_only=True)
 class TextClassifier(TuningOptions):
-    """Maximises Σ log softmax(C Wᵀ) of the right labels, C being what a BERT or GPT makes of a text."""
+    """Fine-tunes a BERT or GPT with a linear layer that predicts one label per text or pair of texts.
 
-    summary: ClassVar[str] = "labels of texts or pairs, by a BERT or GPT that learns on with one new layer"
+    Maximizes Σ log softmax(C Wᵀ) of the correct labels, where C are the network's vectors of the texts.
+    """
+
+    summary: ClassVar[str] = "labels of texts or pairs of texts, by fine-tuning a BERT or GPT"
     kind: ClassVar[str] = "examples"
 
     pooling: str = option(
         "base",
-        "what stands for a text: its tokens' mean, [CLS] through BERT's pooler, or as the base does",
+        "the vector of a text: the mean of its tokens, [CLS] through BERT's pooler, or as in the base",
         choices=("base", "mean", "cls"),
     )
-    metric: str = option("accuracy", "the score on dev data to choose by", choices=("accuracy", "f1", "matthews"))
-    class_weights: str = option("none", "balanced makes rare labels weigh more", choices=("none", "balanced"))
+    metric: str = option("accuracy", "dev score for model selection", choices=("accuracy", "f1", "matthews"))
+    class_weights: str = option("none", "balanced gives rare labels more weight", choices=("none", "balanced"))
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
-        """Learns from `Examples` (or what they can be made of), beginning with the weights of `start`."""
+        """Train on `Examples` (or data they can be built from), starting from the weights of `start`."""
         return torch_module("finetuning.text_classification").learn(self, data, run, start, numbers=False)

@@ -1,4 +1,4 @@
-"""A number for each text, or pair of texts, by fine-tuning: how alike two sentences are, how many stars were given."""
+"""Regression on texts or pairs of texts by fine-tuning, for example similarity scores or star ratings."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from firth.training.network_options import model_in, torch_module
 @model_in("finetuning.text_classification", "TextRegressor")
 @dataclass(frozen=True, kw_only=True)
 class TextRegressor(TuningOptions):
-    """Minimises Σ (C · w + b − number)², C being what a BERT or GPT makes of a text."""
+    """Fine-tunes a BERT or GPT with a linear layer that predicts one number per text or pair of texts.
 
-    summary: ClassVar[str] = "numbers of texts or pairs, by a BERT or GPT that learns on with one new layer"
+    Minimizes Σ (C · w + b − number)², where C are the network's vectors of the texts.
+    """
+
+    summary: ClassVar[str] = "a number per text or pair of texts, by fine-tuning a BERT or GPT"
     kind: ClassVar[str] = "examples"
 
     pooling: str = option(
         "base",
-        "what stands for a text: its tokens' mean, [CLS] through BERT's pooler, or as the base does",
+        "the vector of a text: the mean of its tokens, [CLS] through BERT's pooler, or as in the base",
         choices=("base", "mean", "cls"),
     )
-    metric: str = option("spearman", "the score on dev data to choose by", choices=("spearman", "pearson"))
+    metric: str = option("spearman", "dev score for model selection", choices=("spearman", "pearson"))
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
-        """Learns from `Examples` (or what they can be made of), beginning with the weights of `start`."""
+        """Train on `Examples` (or data they can be built from), starting from the weights of `start`."""
         return torch_module("finetuning.text_classification").learn(self, data, run, start, numbers=True)

@@ -1,4 +1,4 @@
-"""A tag for each word, told by its first piece (Devlin et al. 2019, 5.3)."""
+"""Token classification: a word's tag is predicted at its first subword (Devlin et al. 2019, section 5.3)."""
 
 from __future__ import annotations
 
@@ -28,147 +28,170 @@ from firth.finetuning.finetuned_model import (
     TunedModel,
     base_of,
     label_config,
-    most_tokens,
+    max_length_of,
     named_labels,
     new_net,
 )
-from firth.finetuning.finetuning_loop import Sequences, Tuning, joined, read_all
+from firth.finetuning.finetuning_loop import FineTuning, Sequences, concatenate_ids, predict_batches
 from firth.nets.attention import Packed
 from firth.training.baselines import HINT, BaselineComparison, clearly_better, tag_guesses
 from firth.transformers.bert_model import BertModel
 
-IGNORED = -100  # the target of pieces that tell no word's tag
-WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")  # of plain texts: words, and signs one by one
+IGNORED = -100  # target of tokens other than a word's first subword
+WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")  # words of plain text; punctuation marks are words of their own
 
 
 class Parts(NamedTuple):
-    """Sentences as pieces; long ones in several parts, each with [CLS] and [SEP]."""
+    """Sentences as subwords; long ones in several parts, each with [CLS] and [SEP]."""
 
     texts: Sequences
-    owners: NDArray[np.int64]  # the sentence of each part
-    words: NDArray[np.int64]  # for each piece: which word of its sentence it begins; −1 for none
+    sentence_ids: NDArray[np.int64]  # (parts,): the sentence of each part
+    words: NDArray[np.int64]  # (tokens,): number of the word in its sentence at its first subword, −1 elsewhere
 
 
-def parts_of(tokenizer: SubwordTokenizer, sentences: Sequence[Sequence[str]], most: int) -> Parts:
-    """Nothing is left out: what is too long is cut between words."""
+def parts_of(tokenizer: SubwordTokenizer, sentences: Sequence[Sequence[str]], max_length: int) -> Parts:
+    """Encode sentences; those of more than `max_length` tokens are split between words."""
     cls, sep = tokenizer.ids["[CLS]"], tokenizer.ids["[SEP]"]
-    known = [list(words) for words in sentences]
-    read = encoded(tokenizer, known)
-    lost = [(words, set(range(len(words))) - set(found.word_ids)) for words, found in zip(known, read, strict=True)]
-    for words, places in lost:
-        for place in places:  # nothing is left of the second half of an emoji; it keeps its place
-            words[place] = "[UNK]"
-    if any(places for _, places in lost):
-        read = encoded(tokenizer, known)
-    pieces, owners, marks = list[list[int]](), list[int](), list[list[int]]()
-    for owner, encoding in enumerate(read):
-        begins = [
-            place for place, word in enumerate(encoding.word_ids) if not place or word != encoding.word_ids[place - 1]
+    split = [list(words) for words in sentences]
+    encodings = encode_words(tokenizer, split)
+    missing = [
+        (words, set(range(len(words))) - set(encoding.word_ids))
+        for words, encoding in zip(split, encodings, strict=True)
+    ]
+    for words, positions in missing:
+        for position in positions:  # the tokenizer drops, for example, the variation selector of an emoji
+            words[position] = "[UNK]"
+    if any(positions for _, positions in missing):
+        encodings = encode_words(tokenizer, split)
+    part_ids, sentence_ids, part_words = list[list[int]](), list[int](), list[list[int]]()
+    for number, encoding in enumerate(encodings):
+        word_starts = [
+            position
+            for position, word in enumerate(encoding.word_ids)
+            if not position or word != encoding.word_ids[position - 1]
         ]
         first = 0
-        for begin, end in pairwise([*begins, len(encoding.ids)]):
-            if end - first > most - 2 and begin > first:
-                add_part(encoding, first, begin, most, (cls, sep), pieces, marks)
-                owners.append(owner)
+        for begin, end in pairwise([*word_starts, len(encoding.ids)]):
+            if end - first > max_length - 2 and begin > first:
+                add_part(encoding, first, begin, max_length, (cls, sep), part_ids, part_words)
+                sentence_ids.append(number)
                 first = begin
-        add_part(encoding, first, len(encoding.ids), most, (cls, sep), pieces, marks)
-        owners.append(owner)
+        add_part(encoding, first, len(encoding.ids), max_length, (cls, sep), part_ids, part_words)
+        sentence_ids.append(number)
     return Parts(
-        joined(pieces, [len(part) for part in pieces]), np.array(owners), np.array([m for part in marks for m in part])
+        concatenate_ids(part_ids, [len(part) for part in part_ids]),
+        np.array(sentence_ids),
+        np.array([word for words in part_words for word in words]),
     )
 
 
-def encoded(tokenizer: SubwordTokenizer, sentences: list[list[str]]) -> list[Any]:
-    read: list[Any] = tokenizer._call(
+def encode_words(tokenizer: SubwordTokenizer, sentences: list[list[str]]) -> list[Any]:
+    """Encode sentences that are split into words already; the encodings have `ids` and `word_ids`."""
+    encodings: list[Any] = tokenizer._call(
         tokenizer.engine.encode_batch, sentences, is_pretokenized=True, add_special_tokens=False
     )
-    return read
+    return encodings
 
 
 def add_part(
-    encoding: Any, first: int, last: int, most: int, ends: tuple[int, int], pieces: list[Any], marks: list[Any]
+    encoding: Any,
+    first: int,
+    last: int,
+    max_length: int,
+    special_tokens: tuple[int, int],
+    part_ids: list[Any],
+    part_words: list[Any],
 ) -> None:
-    last = min(last, first + most - 2)  # a single word of more pieces: its first ones tell the tag
+    """Append the tokens `first` to `last` of a sentence, between [CLS] and [SEP], to the two lists."""
+    last = min(last, first + max_length - 2)  # a single word of more subwords is cut: only its first one is tagged
     words = encoding.word_ids[first:last]
-    pieces.append([ends[0], *encoding.ids[first:last], ends[1]])
-    marks.append([-1, *(word if not n or word != words[n - 1] else -1 for n, word in enumerate(words)), -1])
+    part_ids.append([special_tokens[0], *encoding.ids[first:last], special_tokens[1]])
+    part_words.append([-1, *(word if not n or word != words[n - 1] else -1 for n, word in enumerate(words)), -1])
 
 
-class TagTuning(Tuning):
+class TagFineTuning(FineTuning):
+    """Trains a token classifier."""
+
     method: Any
 
     def __init__(
-        self, method: Any, net: Any, train: Parts, right: Sequence[Sequence[int]], dev: Any, labels: Sequence[str],
+        self, method: Any, net: Any, train: Parts, tags: Sequence[Sequence[int]], dev: Any, labels: Sequence[str],
         fingerprint: str, run: Run,
     ) -> None:  # fmt: skip
-        """`right`: the ids of the tags of each sentence; `dev`: parts and the same of what is judged by, or None."""
+        """`tags` are the tag ids of each training sentence; `dev` is the pair (parts, tags) of dev data, or None."""
         super().__init__(method, net, train.texts, dev[0].texts if dev else None, fingerprint, run)
-        self.known, self.labels = ((train, right), dev), list(labels)
+        self.tagged, self.labels = ((train, tags), dev), list(labels)
 
     def targets(self, rows: Sequence[int], dev: bool) -> list[Tensor]:
-        parts, right = self.known[dev]
-        return [torch.tensor([tag for row in rows for tag in part_targets(parts, right, row)])]
+        parts, tags = self.tagged[dev]
+        return [torch.tensor([tag for row in rows for tag in part_targets(parts, tags, row)])]
 
     def error(self, logits: Tensor, packed: Packed, targets: Sequence[Tensor]) -> Tensor:
-        """A sentence's loss is the mean over its words, so that batches add up over sentences."""
+        """Return the loss summed over sentences; a sentence's loss is the mean over its words."""
         lengths = packed.starts.diff().long()
         text = torch.repeat_interleave(
             torch.arange(len(lengths), device=logits.device), lengths, output_size=len(logits)
         )
-        each = functional.cross_entropy(logits, targets[0], ignore_index=IGNORED, reduction="none")
+        token_losses = functional.cross_entropy(logits, targets[0], ignore_index=IGNORED, reduction="none")
         words = torch.zeros(len(lengths), device=logits.device).index_add(0, text, (targets[0] != IGNORED).float())
-        return (each / words.clamp(min=1)[text]).sum()
+        return (token_losses / words.clamp(min=1)[text]).sum()
 
-    def scores(self, logits: Iterator[tuple[list[int], Tensor, Packed]], most: int) -> dict[str, float]:
-        parts, right = self.known[True]
-        found = [np.zeros(len(tags), np.int64) for tags in right]
-        for rows, some, packed in logits:
-            fill_tags(found, parts, rows, some.argmax(dim=-1).cpu().numpy(), packed)
-        whole = int(parts.owners[most - 1]) + (most == len(parts.owners))
-        self.found = found[: max(1, whole)]
-        return self.figures_of(self.found, [np.array(tags) for tags in right[: max(1, whole)]])
+    def scores(self, logits: Iterator[tuple[list[int], Tensor, Packed]], count: int) -> dict[str, float]:
+        parts, tags = self.tagged[True]
+        predicted = [np.zeros(len(sentence), np.int64) for sentence in tags]
+        for rows, batch, packed in logits:
+            fill_tags(predicted, parts, rows, batch.argmax(dim=-1).cpu().numpy(), packed)
+        complete = int(parts.sentence_ids[count - 1]) + (count == len(parts.sentence_ids))  # sentences read in full
+        self.predicted = predicted[: max(1, complete)]
+        return self.tag_metrics(self.predicted, [np.array(sentence) for sentence in tags[: max(1, complete)]])
 
-    def verdict(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> BaselineComparison:
-        """After `go`: of the tags of the dev sentences, by the method's metric."""
-        metric, right = self.method.metric, [np.array(tags) for tags in self.known[True][1]]
-        known = [(row.words, tags) for row, tags in zip(train, self.known[False][1], strict=True)]
-        guesses = tag_guesses(known, [row.words for row in dev])
-        values = {name: self.figures_of(guess, right)[metric] for name, guess in guesses.items()}
-        shares = [
-            [scores.accuracy(truth, tags) for truth, tags in zip(right, guess, strict=True)]
-            for guess in (self.found, *guesses.values())
+    def baseline_comparison(self, train: Sequence[Sentence], dev: Sequence[Sentence]) -> BaselineComparison:
+        """Compare the dev score with that of two baselines, after `go`."""
+        metric, targets = self.method.metric, [np.array(tags) for tags in self.tagged[True][1]]
+        tagged_words = [(row.words, tags) for row, tags in zip(train, self.tagged[False][1], strict=True)]
+        guesses = tag_guesses(tagged_words, [row.words for row in dev])
+        values = {name: self.tag_metrics(guess, targets)[metric] for name, guess in guesses.items()}
+        accuracies = [
+            [scores.accuracy(truth, tags) for truth, tags in zip(targets, guess, strict=True)]
+            for guess in (self.predicted, *guesses.values())
         ]
-        model, majority, by_word = map(np.array, shares)
-        verdicts = clearly_better(model, majority), clearly_better(by_word, model)
-        return BaselineComparison(metric, len(dev), self.figures_of(self.found, right)[metric], values, *verdicts)
+        model, majority, by_word = map(np.array, accuracies)
+        differences = clearly_better(model, majority), clearly_better(by_word, model)
+        return BaselineComparison(
+            metric, len(dev), self.tag_metrics(self.predicted, targets)[metric], values, *differences
+        )
 
-    def figures_of(self, found: list[Any], right: list[Any]) -> dict[str, float]:
-        figures = {"accuracy": scores.accuracy(np.concatenate(right), np.concatenate(found))}
-        names = [*self.labels, "O"]  # a tag that was not learned is −1
-        spans = [[entity_spans([names[tag] for tag in tags]) for tags in side] for side in (found, right)]
-        same = sum(len(a & b) for a, b in zip(*spans, strict=True))
+    def tag_metrics(self, predicted: list[Any], targets: list[Any]) -> dict[str, float]:
+        """Return accuracy over words and F1 over spans (as conlleval computes it)."""
+        metrics = {"accuracy": scores.accuracy(np.concatenate(targets), np.concatenate(predicted))}
+        names = [*self.labels, "O"]  # the id −1, of tags unseen in training, is read as O
+        spans = [[entity_spans([names[tag] for tag in tags]) for tags in side] for side in (predicted, targets)]
+        correct = sum(len(a & b) for a, b in zip(*spans, strict=True))
         total = sum(len(each) for side in spans for each in side)
-        figures["f1"] = 2 * same / total if total else 0.0
-        return {"score": figures[self.method.metric], **figures}
+        metrics["f1"] = 2 * correct / total if total else 0.0
+        return {"score": metrics[self.method.metric], **metrics}
 
 
-def part_targets(parts: Parts, right: Sequence[Sequence[int]], row: int) -> list[int]:
-    tags = right[parts.owners[row]]
+def part_targets(parts: Parts, tags: Sequence[Sequence[int]], row: int) -> list[int]:
+    """Return the target of each token of a part: a tag id at first subwords, else `IGNORED`."""
+    sentence_tags = tags[parts.sentence_ids[row]]
     words = parts.words[parts.texts.starts[row] : parts.texts.starts[row + 1]].tolist()
-    return [tags[word] if word >= 0 and tags[word] >= 0 else IGNORED for word in words]
+    return [sentence_tags[word] if word >= 0 and sentence_tags[word] >= 0 else IGNORED for word in words]
 
 
-def fill_tags(found: Sequence[Any], parts: Parts, rows: Sequence[int], values: NDArray[Any], packed: Packed) -> None:
-    """Puts what was said at the words' first pieces in the words' places."""
+def fill_tags(
+    by_sentence: Sequence[Any], parts: Parts, rows: Sequence[int], values: NDArray[Any], packed: Packed
+) -> None:
+    """Write the values at first subwords into `by_sentence`, one array per sentence with one entry per word."""
     starts = packed.starts.tolist()
     for number, row in enumerate(rows):
         words = parts.words[parts.texts.starts[row] : parts.texts.starts[row + 1]]
         first = words >= 0
-        found[parts.owners[row]][words[first]] = values[starts[number] : starts[number + 1]][first]
+        by_sentence[parts.sentence_ids[row]][words[first]] = values[starts[number] : starts[number + 1]][first]
 
 
 class TagModel(TunedModel):
-    """Tags the words of texts."""
+    """A fine-tuned model that predicts one tag per word."""
 
     architecture: ClassVar[str] = "BertForTokenClassification"
     head: ClassVar[str] = "classifier"
@@ -176,24 +199,30 @@ class TagModel(TunedModel):
 
     @property
     def labels(self) -> list[str]:
+        """The tags in the order of the head's outputs."""
         return list(self.task["labels"])
 
     def tag(self, texts: Sequence[str | Sequence[str]]) -> list[list[TaggedWord]]:
-        """Each word with its most probable tag. A text is a list of words, or plain text, which is cut into words and
-        signs. Long texts are read in parts."""
+        """Return the words of each text with their most probable tags.
+
+        A text is a list of words or a str, which is split into words and punctuation marks. Long texts are read in
+        parts.
+        """
         if isinstance(texts, str):
-            raise FirthError("invalid_type", "tag takes a list of texts, or of lists of words; got one text.")
+            raise FirthError("invalid_type", "tag takes a list of texts or of lists of words; got a single str.")
         sentences = [WORD.findall(text) if isinstance(text, str) else list(text) for text in texts]
-        parts = parts_of(self.tokenizer, sentences, self.most)
-        best = [np.zeros(len(words), np.int64) for words in sentences]
-        sure = [np.zeros(len(words), np.float32) for words in sentences]
-        for rows, logits, packed in read_all(self.net, parts.texts, BATCH_TOKENS):
-            chances = torch.softmax(logits, dim=-1).max(dim=-1)
-            fill_tags(best, parts, rows, chances.indices.cpu().numpy(), packed)
-            fill_tags(sure, parts, rows, chances.values.cpu().numpy(), packed)
+        parts = parts_of(self.tokenizer, sentences, self.max_length)
+        tag_ids = [np.zeros(len(words), np.int64) for words in sentences]
+        probabilities = [np.zeros(len(words), np.float32) for words in sentences]
+        for rows, logits, packed in predict_batches(self.net, parts.texts, BATCH_TOKENS):
+            best = torch.softmax(logits, dim=-1).max(dim=-1)
+            fill_tags(tag_ids, parts, rows, best.indices.cpu().numpy(), packed)
+            fill_tags(probabilities, parts, rows, best.values.cpu().numpy(), packed)
         return [
-            [TaggedWord(word, self.labels[id], chance) for word, id, chance in zip(words, ids, chances, strict=True)]
-            for words, ids, chances in zip(sentences, map(list, best), (each.tolist() for each in sure), strict=True)
+            [TaggedWord(word, self.labels[id], value) for word, id, value in zip(words, ids, values, strict=True)]
+            for words, ids, values in zip(
+                sentences, map(list, tag_ids), (each.tolist() for each in probabilities), strict=True
+            )
         ]
 
     def foreign_config(self) -> dict[str, Any]:
@@ -208,51 +237,60 @@ class TagModel(TunedModel):
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> TagModel:
+    """Train a token classifier."""
     began = time.monotonic()
     base = base_of(start, method, pooled=False)
     if not isinstance(base, BertModel):
         raise FirthError(
             "incompatible_start",
-            "TokenClassifier begins with a BERT: a GPT has not seen what follows a word; got {got!r}.",
+            "{method} needs a BERT, whose tokens attend to both sides, not a GPT; start is {got!r}.",
+            method="TokenClassifier",
             got=start,
         )
     tagged = data if isinstance(data, TaggedSentences) else TaggedSentences(data)
     train, dev = tagged.rows, tagged.dev.rows if tagged.dev is not None else []
     counts = Counter(tag for row in train for tag in row.tags)
     if len(counts) < 2:
-        some = f"all words have the tag {next(iter(counts))!r}" if counts else "there are no words"
-        raise FirthError("empty_data", "There is nothing to learn from: {examples}.", examples=some)
+        if not counts:
+            raise FirthError("empty_data", "There are no words to learn from.")
+        raise FirthError(
+            "no_variation", "All words have the tag {tag!r}, so there is nothing to learn.", tag=next(iter(counts))
+        )
     if not dev and method.held_out:
-        learned, held = split_rows(len(train), method.held_out, run.seed)
-        train, dev = [tagged.rows[row] for row in learned], [tagged.rows[row] for row in held]
+        train_rows, dev_rows = split_rows(len(train), method.held_out, run.seed)
+        train, dev = [tagged.rows[row] for row in train_rows], [tagged.rows[row] for row in dev_rows]
     labels = sorted(counts, key=lambda tag: (tag != "O", label_order(tag)))
     ids = {label: id for id, label in enumerate(labels)}
     unknown = sorted({tag for row in dev for tag in row.tags} - set(labels))
     if unknown:
-        run.report.note(f"Tags of the dev data that the examples don't have count as wrong: {', '.join(unknown[:5])}.")
-    most = most_tokens(method, base)
+        run.report.note(
+            f"Tags of dev data that no training sentence has count as wrong: {', '.join(unknown[:5])}.",
+            code="unknown_dev_labels",
+        )
+    max_length = max_length_of(method, base)
+    method = method.resolved(max_length=max_length)
 
-    def read(rows: Sequence[Sentence]) -> tuple[Parts, list[list[int]]]:
-        return parts_of(base.tokenizer, [row.words for row in rows], most), [
+    def encode(rows: Sequence[Sentence]) -> tuple[Parts, list[list[int]]]:
+        return parts_of(base.tokenizer, [row.words for row in rows], max_length), [
             [ids.get(tag, -1) for tag in row.tags] for row in rows
         ]
 
-    parts, right = read(train)
+    parts, tags = encode(train)
     net = new_net(base, len(labels), "each", method, run)
-    fingerprint, reading = tagged.fingerprint(), time.monotonic() - began
-    training = TagTuning(method, net, parts, right, read(dev) if dev else None, labels, fingerprint, run)
-    figures = training.go() | {
+    fingerprint, reading_seconds = tagged.fingerprint(), time.monotonic() - began
+    training = TagFineTuning(method, net, parts, tags, encode(dev) if dev else None, labels, fingerprint, run)
+    metadata = training.go() | {
         "texts": len(train),
         "dev_texts": len(dev),
         "words": sum(len(row.words) for row in train),
         "labels": len(labels),
-        "reading_seconds": reading,
+        "reading_seconds": reading_seconds,
         "data": fingerprint,
         "seed": run.seed,
         **recorded_rows(" ".join(row.words) for row in [*train, *dev]),
     }
     if dev:
-        verdict = training.verdict(train, dev)
-        verdict.add_notes(run.report, HINT)
-        figures |= verdict.metrics()
-    return TagModel(method, base, net.cpu(), {"labels": labels}, figures)
+        comparison = training.baseline_comparison(train, dev)
+        comparison.add_notes(run.report, HINT)
+        metadata |= comparison.metrics()
+    return TagModel(training.method, base, net.cpu(), {"labels": labels}, metadata)

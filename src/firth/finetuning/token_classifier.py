@@ -1,4 +1,4 @@
-"""A tag for each word, by fine-tuning (Devlin et al. 2019, 5.3): names, parts of speech."""
+"""Token classification by fine-tuning (Devlin et al. 2019, section 5.3): named entities, parts of speech."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from firth.training.network_options import model_in, torch_module
 @model_in("finetuning.token_classification", "TagModel")
 @dataclass(frozen=True, kw_only=True)
 class TokenClassifier(TuningOptions):
-    """Maximises Σ log softmax(T Wᵀ) of the words' right tags, T being what a BERT makes of a word's first piece."""
+    """Fine-tunes a BERT with a linear layer that predicts one tag per word.
 
-    summary: ClassVar[str] = "tags of words, such as names and parts of speech, by a BERT that learns on"
+    Maximizes Σ log softmax(T Wᵀ) of the words' correct tags, where T is the BERT's vector of a word's first subword.
+    """
+
+    summary: ClassVar[str] = "tags of words, such as named entities and parts of speech, by fine-tuning a BERT"
     kind: ClassVar[str] = "tagged words"
 
     metric: str = option(
-        "accuracy", "the score on dev data to choose by; f1 is of the stretches that B- and I- mark",
-        choices=("accuracy", "f1"),
-    )  # fmt: skip
+        "accuracy", "dev score for model selection; f1 is that of B-/I- spans", choices=("accuracy", "f1")
+    )
     overlong: str = option(
-        "parts", "texts longer than `length` are read in parts, cut between words", choices=("parts",)
+        "parts", "texts longer than max_length are split between words and read in parts", choices=("parts",)
     )
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
-        """Learns from `TaggedSentences` (or what they can be made of), beginning with the weights of `start`."""
+        """Train on `TaggedSentences` (or data they can be built from), starting from the weights of `start`."""
         return torch_module("finetuning.token_classification").learn(self, data, run, start)

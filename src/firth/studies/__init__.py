@@ -1,4 +1,4 @@
-"""Models beside each other: which is best for your data, which options are, and how one space turns into another."""
+"""Studies of several models: comparison on your data, search for options, alignment of vector spaces."""
 
 from firth.studies.alignment import Aligned, align, read_word_pairs
 from firth.studies.compare import compare
@@ -12,7 +12,7 @@ from firth.studies.tasks import (
     Task,
     analogy_task,
     document_task,
-    labelled_task,
+    labeled_task,
     node_task,
     rating_task,
     sentence_task,
@@ -21,5 +21,5 @@ from firth.studies.tasks import (
 
 __all__ = ["Aligned", "Comparison", "Drawn", "Measure", "Score", "align", "compare", "draw", "read_word_pairs"]
 __all__ += ["Groups", "groups", "write_report"]
-__all__ += ["Between", "Sweep", "Task", "Trial", "analogy_task", "document_task", "labelled_task", "node_task"]
+__all__ += ["Between", "Sweep", "Task", "Trial", "analogy_task", "document_task", "labeled_task", "node_task"]
 __all__ += ["rating_task", "sentence_task", "similarity_task", "sweep"]

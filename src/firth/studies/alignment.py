@@ -1,8 +1,8 @@
-"""One space turned onto another: orthogonal Procrustes (Schönemann 1966; for words over time, Hamilton et al. 2016).
+"""Alignment of vector spaces by orthogonal Procrustes (Schönemann 1966; for words over time, Hamilton et al. 2016).
 
-Two trainings give the same words other axes. With A and B the unit vectors of the words that both have, the rotation
-(or reflection) R that brings them nearest to each other, min ‖A R − B‖ with RᵀR = 1, is U Vᵀ where U S Vᵀ = AᵀB.
-Distances and cosines within the turned space stay what they were.
+Two trainings on the same data give spaces that differ by a rotation. With A and B the unit vectors of the common words,
+the rotation (or reflection) R that minimizes ‖A R − B‖ with RᵀR = 1 is U Vᵀ where U S Vᵀ = AᵀB. Distances and cosines
+within the rotated space do not change.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ WordPairs = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Aligned:
-    """`vectors` are all of the first space, turned by `rotation`. `pairs` are the words it was found by, with how near
-    (cosine) each lies to its fellow: `before`, where the spaces have nothing to do with each other, and `after`."""
+    """The result of an alignment.
+
+    `vectors` are all vectors of the first space, rotated by `rotation`. `pairs` are the word pairs that it was computed
+    from, `before` and `after` the cosines of the words of each pair before and after the rotation.
+    """
 
     vectors: Vectors
     rotation: NDArray[np.float64]
@@ -36,19 +39,22 @@ class Aligned:
     after: NDArray[np.float64]
 
     def moved(self, k: int = 10) -> Hits:
-        """The `k` words that moved most, each with its cosine to where it is in the other space."""
+        """Return the `k` words that moved most, each with the cosine of its two vectors after the rotation."""
         order = np.argsort(self.after, kind="stable")[:k]
-        return Hits(Hit(self.shown(row), float(self.after[row])) for row in order)
+        return Hits(Hit(self.label(row), float(self.after[row])) for row in order)
 
     def stayed(self, k: int = 10) -> Hits:
+        """Return the `k` words that moved least, each with the cosine of its two vectors after the rotation."""
         order = np.argsort(-self.after, kind="stable")[:k]
-        return Hits(Hit(self.shown(row), float(self.after[row])) for row in order)
+        return Hits(Hit(self.label(row), float(self.after[row])) for row in order)
 
-    def shown(self, row: int) -> str:
+    def label(self, row: int) -> str:
+        """Return the word of a pair, or both words if they differ."""
         a, b = self.pairs[row]
         return a if a == b else f"{a} → {b}"
 
     def to_json(self, k: int = 10) -> dict[str, Any]:
+        """Return a summary as JSON values."""
         return {
             "words": len(self.pairs),
             "dim": len(self.rotation),
@@ -59,91 +65,92 @@ class Aligned:
 
 
 def align(a: Any, b: Any, *, pairs: WordPairs | None = None, restrict: int | None = None) -> Aligned:
-    """Vectors of `a` (or a model's) turned into the space of `b`, by the words that both have.
+    """Rotate the vectors of `a` into the space of `b`; both are `Vectors` or models that have them.
 
-    `pairs` says which word of `a` is which of `b`, as between languages. With `restrict`, only pairs of the first
-    so many words of each, the most frequent, are used.
+    The rotation is computed from the common words, or from `pairs` of a word of `a` and a word of `b`, for example
+    between languages. With `restrict`, only pairs among the first `restrict` (most frequent) words of each are used.
     """
     source, target = vectors_of(a), vectors_of(b)
     if source.dim != target.dim:
         raise FirthError(
             "shape_mismatch",
-            "Spaces to align must have the same dimension; got {got} and {dim}.",
-            got=source.dim,
-            dim=target.dim,
+            "Both spaces must have the same dimension; got {source_dim} and {target_dim}.",
+            source_dim=source.dim,
+            target_dim=target.dim,
         )
     if restrict is not None and restrict < 1:
         raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="restrict", got=restrict)
     check_finite(source, None)
     check_finite(target, None)
-    known = usable(source, target, pairs, restrict)
+    common = usable(source, target, pairs, restrict)
     left, right = (
-        unit_rows(vectors.matrix[[vectors.rows[pair[side]] for pair in known]]).astype(np.float64)
+        unit_rows(vectors.matrix[[vectors.rows[pair[side]] for pair in common]]).astype(np.float64)
         for side, vectors in ((0, source), (1, target))
     )
     rotation = procrustes(left, right)
     before, after = ((rows * right).sum(axis=1) for rows in (left, left @ rotation))
-    turned = Vectors(source.keys, source.matrix @ rotation.astype(np.float32))
-    return Aligned(turned, rotation, tuple(known), before, after)
+    rotated = Vectors(source.keys, source.matrix @ rotation.astype(np.float32))
+    return Aligned(rotated, rotation, tuple(common), before, after)
 
 
-def vectors_of(given: Any) -> Vectors:
-    if isinstance(given, Vectors):
-        return given
-    if isinstance(given, HasVectors):
-        return given.vectors
+def vectors_of(source: Any) -> Vectors:
+    """Return the vectors of a model, or the vectors themselves."""
+    if isinstance(source, Vectors):
+        return source
+    if isinstance(source, HasVectors):
+        return source.vectors
     raise FirthError(
-        "invalid_type", "align takes two Vectors or models that have them; got {got}.", got=type(given).__name__
+        "invalid_type", "align takes two Vectors or models that have them; got {got}.", got=type(source).__name__
     )
 
 
 def usable(source: Vectors, target: Vectors, pairs: WordPairs | None, restrict: int | None) -> list[tuple[str, str]]:
-    """Pairs whose words both have a vector other than zero."""
-    asked = [(word, word) for word in dict.fromkeys(source.keys)] if pairs is None else list(dict.fromkeys(pairs))
+    """Return the pairs whose words both have a non-zero vector."""
+    candidates = [(word, word) for word in dict.fromkeys(source.keys)] if pairs is None else list(dict.fromkeys(pairs))
     last = max(len(source), len(target)) if restrict is None else restrict
-    some = [row_lengths(vectors.matrix) > 0 for vectors in (source, target)]
-    known = [
+    nonzero = [row_lengths(vectors.matrix) > 0 for vectors in (source, target)]
+    usable_pairs = [
         (x, y)
-        for x, y in asked
+        for x, y in candidates
         if (i := source.rows.get(x, last)) < last
         and (j := target.rows.get(y, last)) < last
-        and some[0][i]
-        and some[1][j]
+        and nonzero[0][i]
+        and nonzero[1][j]
     ]
-    if not known:
+    if not usable_pairs:
         raise FirthError(
-            "empty_data", "The two spaces have no word in common; pairs=… says which words belong together."
+            "empty_data", "The two spaces have no word in common. Pass pairs=… to say which words correspond."
         )
-    if len(known) < source.dim:
-        warnings.warn(
-            f"{len(known):,} common words do not fix a rotation in {source.dim} dimensions; cosines say too much.",
-            FirthWarning,
-            stacklevel=3,
+    if len(usable_pairs) < source.dim:
+        text = (
+            f"{len(usable_pairs):,} common words do not determine a rotation in {source.dim} dimensions; the cosines "
+            "after it are too high."
         )
-    return known
+        warnings.warn(FirthWarning(text, "underdetermined_rotation"), stacklevel=3)
+    return usable_pairs
 
 
 def procrustes(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The orthogonal R that makes ‖A R − B‖ least."""
+    """Return the orthogonal R that minimizes ‖A R − B‖."""
     u, _, vt = np.linalg.svd(a.T @ b)
     rotation: NDArray[np.float64] = u @ vt
     return rotation
 
 
 def read_word_pairs(path: str | os.PathLike[str]) -> list[tuple[str, str]]:
-    """Two words a line, by a tab or blanks."""
+    """Read word pairs from a file with two words per line, separated by a tab or spaces."""
     pairs = []
     for number, line in numbered_lines(path):
         words = line.split("\t") if "\t" in line else line.split()
         if len(words) != 2:
             raise FirthError(
                 "malformed_data",
-                "{path}, line {number}: a pair is two words; got {got!r}.",
+                "{path}, line {number}: expected two words; got {got!r}.",
                 path=path,
                 number=number,
                 got=line[:60],
             )
         pairs.append((words[0].strip(), words[1].strip()))
     if not pairs:
-        raise FirthError("empty_data", "{path} has no pairs; it needs two words a line.", path=path)
+        raise FirthError("empty_data", "{path} has no pairs. It must have two words per line.", path=path)
     return pairs

@@ -1,4 +1,4 @@
-"""`compare`: models on one protocol, with what applies to each; figures come with bootstrap intervals."""
+"""`compare`: models on one protocol, each with the measures that apply to it, with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from firth.evaluate import (
 from firth.evaluate.words import check_finite, fold, row_lookup
 from firth.studies import measures
 from firth.studies.alignment import vectors_of
-from firth.studies.comparison import Comparison, Facts, Measure, measured
-from firth.studies.contender import Contender, contenders
+from firth.studies.compared_models import ComparedModel, compared_models
+from firth.studies.comparison import Comparison, Measure, ModelMetadata, make_measure
 from firth.studies.documents import LEAST, Drawn, draw, lookups
-from firth.studies.training_data import LABELS, TEXTS, Asked, training_data, training_note
+from firth.studies.training_data import LABELS, TEXTS, EvaluationData, training_data, training_note
 
 PathLike = str | os.PathLike[str]
-WORDS = 2000  # of those that two models share, the most frequent, for the overlap
+WORDS = 2000  # most frequent common words of two models, for the overlap
 NEAREST = 10
-Noted = Callable[[str], None]
+Note = Callable[[str], None]
 
 
 def compare(
@@ -51,147 +51,161 @@ def compare(
     retrain: int = 0,
     **columns: Any,
 ) -> Comparison:
-    """Models (or vectors, or paths to them) beside each other.
+    """Compare models, vectors, or paths to them.
 
-    `data` are your own documents, anything a `Corpus` reads, of which `texts` are drawn; `columns` name what records
-    have: `column` the text, `title`, `name` and `label`. `analogies`, `similarity` (of words) and `sts` (of sentences)
-    are test files as in `firth evaluate`. All models get the same items, those that all can answer. With `retrain`,
-    methods that learn words train so many times more on `data`, each time from another seed, to see how many neighbours
-    survive. A model that was trained on labels of these rows is marked and never recommended.
+    `data` are your own documents, anything a `Corpus` reads, of which `texts` are sampled. `columns` name the columns
+    of records: `column` (the text), `title`, `name` and `label`. `analogies`, `similarity` (of words) and `sts` (of
+    sentences) are test files as in `firth evaluate`. All models are evaluated on the same items, those that all can
+    answer. With `retrain`, methods that train word vectors are trained that many times on `data` with different seeds,
+    to measure how stable the nearest neighbors are. A model that was trained on labels of these rows is marked and
+    never recommended.
     """
-    everyone = contenders(models)
+    everyone = compared_models(models)
     if columns and (data is None or isinstance(data, Drawn)):
         raise FirthError(
-            "conflicting_options", "{columns} say how data is read; there is none to read.", columns=", ".join(columns)
+            "conflicting_options",
+            "{columns} can only be used with data to read, and none was passed.",
+            columns=", ".join(columns),
         )
     documents = data if data is None or isinstance(data, Drawn) else draw(data, texts=texts, seed=seed, **columns)
     if retrain and (retrain < 2 or documents is None or documents.corpus is None):
         raise FirthError(
             "invalid_value",
-            "{option} takes 2 or more trainings, and data to train on; got {got}.",
+            "{option} must be at least 2 and needs data to train on; got {got}.",
             option="retrain",
             got=retrain,
         )
     notes: list[str] = []
-    found: list[Measure | None] = []
+    results: list[Measure | None] = []
     if analogies is not None:
-        found.append(analogy_measure(everyone, analogies, seed, notes.append))
+        results.append(analogy_measure(everyone, analogies, seed, notes.append))
     if similarity is not None:
-        found.append(word_measure(everyone, similarity, seed, notes.append))
+        results.append(word_measure(everyone, similarity, seed, notes.append))
     embedders = [each for each in everyone if each.embed is not None]
     pairs = [] if sts is None else read_sentence_pairs(sts)
     if sts is not None:
-        found.append(sentence_measure(embedders, pairs, seed, notes.append))
+        results.append(sentence_measure(embedders, pairs, seed, notes.append))
     rows: dict[str, Matrix] = {}
-    facts = {each.name: known_facts(each) for each in everyone}
+    metadata = {each.name: initial_metadata(each) for each in everyone}
     if documents is not None or pairs:
-        asked = Asked(documents, pairs)
-        facts = {each.name: replace(facts[each.name], data=training_data(each, asked)) for each in everyone}
+        evaluated = EvaluationData(documents, pairs)
+        metadata = {each.name: replace(metadata[each.name], data=training_data(each, evaluated)) for each in everyone}
     if documents is not None:
         for each in embedders:
             rows[each.name], coverage, speed = each.timed(documents.texts)
-            figures = {"dim": rows[each.name].shape[1], "coverage": coverage, "speed": speed}
-            facts[each.name] = replace(facts[each.name], **figures)
-        silent = [each.name for each in everyone if each.embed is None]
-        if silent:
-            notes.append(f"Not a model of texts, so not asked about them: {', '.join(silent)}.")
+            values = {"dim": rows[each.name].shape[1], "coverage": coverage, "speed": speed}
+            metadata[each.name] = replace(metadata[each.name], **values)
+        without_texts = [each.name for each in everyone if each.embed is None]
+        if without_texts:
+            notes.append(f"Not evaluated on texts, because they do not embed any: {', '.join(without_texts)}.")
         if embedders:
-            found += lookup_measures(embedders, documents, seed)
-            found += label_measures(rows, documents.labels, seed, notes.append)
+            results += lookup_measures(embedders, documents, seed)
+            results += label_measures(rows, documents.labels, seed, notes.append)
     if retrain and documents is not None:
-        found.append(stability_measure(everyone, documents.corpus, retrain, seed, notes.append))
+        results.append(stability_measure(everyone, documents.corpus, retrain, seed, notes.append))
     shares, what = text_overlap(rows) if len(rows) > 1 else word_overlap(everyone)
-    notes += [training_note(name, each.data) for name, each in facts.items() if each.data.what in (LABELS, TEXTS)]
-    excluded = frozenset(name for name, each in facts.items() if each.data.excluded)
-    kept = tuple(replace(measure, excluded=excluded) for measure in found if measure)
-    return Comparison(facts, kept, shares, what, tuple(notes))
+    notes += [training_note(name, each.data) for name, each in metadata.items() if each.data.what in (LABELS, TEXTS)]
+    excluded = frozenset(name for name, each in metadata.items() if each.data.excluded)
+    all_measures = tuple(replace(measure, excluded=excluded) for measure in results if measure)
+    return Comparison(metadata, all_measures, shares, what, tuple(notes))
 
 
-def known_facts(each: Contender) -> Facts:
-    """What is known before anything is measured."""
+def initial_metadata(each: ComparedModel) -> ModelMetadata:
+    """Return the metadata that needs no measurement."""
     dim = each.vectors.dim if each.vectors else 0
-    return Facts(each.bytes, dim, np.nan, np.nan, memory=each.memory, training=each.training_seconds)
+    return ModelMetadata(each.bytes, dim, np.nan, np.nan, memory=each.memory, training=each.training_seconds)
 
 
-def analogy_measure(everyone: Sequence[Contender], path: PathLike, seed: int, note: Noted) -> Measure | None:
+def analogy_measure(everyone: Sequence[ComparedModel], path: PathLike, seed: int, note: Note) -> Measure | None:
+    """Return the accuracy on the analogies whose words all models have."""
     tables = {each.name: each.vectors for each in everyone if each.vectors is not None}
     questions = read_questions(path)
-    asked = common_questions(questions, *tables.values()) if tables else []
-    count, total = (sum(len(section.questions) for section in each) for each in (asked, questions))
+    common = common_questions(questions, *tables.values()) if tables else []
+    count, total = (sum(len(section.questions) for section in each) for each in (common, questions))
     if count < LEAST:
-        note(f"Analogies left out: {count} of {total:,} questions have words that all models know; {LEAST} are needed.")
+        note(
+            f"Analogies left out: all models have vectors for the words of {count} of {total:,} questions; at least "
+            f"{LEAST} are needed."
+        )
         return None
-    values = {name: right_answers(vectors, asked).astype(np.float64) for name, vectors in tables.items()}
-    return measured("analogies", "share of analogies answered rightly", values, seed=seed)
+    values = {name: right_answers(vectors, common).astype(np.float64) for name, vectors in tables.items()}
+    return make_measure("analogies", "share of analogies answered correctly", values, seed=seed)
 
 
-def word_measure(everyone: Sequence[Contender], path: PathLike, seed: int, note: Noted) -> Measure | None:
+def word_measure(everyone: Sequence[ComparedModel], path: PathLike, seed: int, note: Note) -> Measure | None:
+    """Return the word similarity on the pairs whose words all models have."""
     tables = {each.name: each.vectors for each in everyone if each.vectors is not None}
     lookups = {name: row_lookup(vectors, None, True) for name, vectors in tables.items()}
     pairs = read_pairs(path)
-    asked = [
+    common = [
         pair
         for pair in pairs
         if lookups and all(fold(word, True) in lookup for lookup in lookups.values() for word in pair[:2])
     ]
-    if len(asked) < LEAST:
-        known = f"{len(asked)} of {len(pairs):,} pairs have words that all models know"
-        note(f"Word similarity left out: {known}; {LEAST} are needed.")
+    if len(common) < LEAST:
+        note(
+            f"Word similarity left out: all models have vectors for the words of {len(common)} of {len(pairs):,} "
+            f"pairs; at least {LEAST} are needed."
+        )
         return None
     values = {}
     for name, vectors in tables.items():
         check_finite(vectors, None)
-        places = [[lookups[name][fold(word, True)][0] for word in pair[:2]] for pair in asked]
-        values[name] = np.array([cosine(vectors.matrix[a], vectors.matrix[b]) for a, b in places]).round(12)
-    truth = np.array([pair.score for pair in asked])
-    return measured("word similarity", "Spearman's ρ of cosine and human score", values, truth=truth, seed=seed)
+        rows = [[lookups[name][fold(word, True)][0] for word in pair[:2]] for pair in common]
+        values[name] = np.array([cosine(vectors.matrix[a], vectors.matrix[b]) for a, b in rows]).round(12)
+    truth = np.array([pair.score for pair in common])
+    return make_measure("word similarity", "Spearman's ρ of cosine and human score", values, truth=truth, seed=seed)
 
 
 def sentence_measure(
-    embedders: Sequence[Contender], pairs: Sequence[SentencePair], seed: int, note: Noted
+    embedders: Sequence[ComparedModel], pairs: Sequence[SentencePair], seed: int, note: Note
 ) -> Measure | None:
+    """Return the sentence similarity of the models that embed texts."""
     if not embedders or len(pairs) < LEAST:
-        note(f"STS left out: it needs {LEAST} pairs and a model of texts; there are {len(pairs)} and {len(embedders)}.")
+        note(
+            f"STS left out: it needs at least {LEAST} pairs and a model that embeds texts; there are {len(pairs)} "
+            f"pairs and {len(embedders)} such models."
+        )
         return None
     values = {}
     for each in embedders:
         left, right = (unit_rows(each.rows([pair[side] for pair in pairs])) for side in (0, 1))  # type: ignore[misc]
         values[each.name] = (left.astype(np.float64) * right).sum(axis=1).round(12)
     truth = np.array([pair.score for pair in pairs])
-    return measured("STS", "Spearman's ρ of cosine and human score of sentences", values, truth=truth, seed=seed)
+    return make_measure("STS", "Spearman's ρ of cosine and human score of sentences", values, truth=truth, seed=seed)
 
 
-def lookup_measures(embedders: Sequence[Contender], documents: Drawn, seed: int) -> list[Measure]:
-    """Mean reciprocal rank and recall@10 of each kind of known item, beside BM25."""
-    found = []
-    for asked in lookups(documents, seed):
-        ranks = {each.name: measures.known_item_ranks(*map(each.rows, asked[2:])) for each in embedders}
-        by_words = measures.word_ranks(asked.queries, asked.targets)
-        what = f"{asked.what}, of {len(asked.targets):,}"
-        found.append(
-            measured(
-                f"{asked.name}, MRR",
+def lookup_measures(embedders: Sequence[ComparedModel], documents: Drawn, seed: int) -> list[Measure]:
+    """Return mean reciprocal rank and recall@10 of each known-item search, with BM25 as the baseline."""
+    results = []
+    for lookup in lookups(documents, seed):
+        ranks = {each.name: measures.known_item_ranks(*map(each.rows, lookup[2:])) for each in embedders}
+        bm25_ranks = measures.word_ranks(lookup.queries, lookup.targets)
+        what = f"{lookup.what}, of {len(lookup.targets):,}"
+        results.append(
+            make_measure(
+                f"{lookup.name}, MRR",
                 f"{what}: mean of 1 / rank",
                 {name: 1 / rank for name, rank in ranks.items()},
-                baseline=("BM25", 1 / by_words),
+                baseline=("BM25", 1 / bm25_ranks),
                 seed=seed,
             )
         )
-        found.append(
-            measured(
-                f"{asked.name}, recall@10",
+        results.append(
+            make_measure(
+                f"{lookup.name}, recall@10",
                 f"{what}: share among the first 10",
                 {name: (rank <= 10).astype(np.float64) for name, rank in ranks.items()},
-                baseline=("BM25", (by_words <= 10).astype(np.float64)),
+                baseline=("BM25", (bm25_ranks <= 10).astype(np.float64)),
                 counted=False,
                 seed=seed,
             )
         )
-    return found
+    return results
 
 
-def label_measures(rows: Mapping[str, Matrix], labels: Sequence[str], seed: int, note: Noted) -> list[Measure]:
-    """What a linear probe tells, and how pure clusters are; labels of few documents are left out."""
+def label_measures(rows: Mapping[str, Matrix], labels: Sequence[str], seed: int, note: Note) -> list[Measure]:
+    """Return the accuracy of a linear probe and the purity of clusters; labels of few documents are left out."""
     counts = Counter(label for label in labels if label)
     names = [label for label, count in sorted(counts.items()) if count >= LEAST]
     if not counts:
@@ -200,58 +214,61 @@ def label_measures(rows: Mapping[str, Matrix], labels: Sequence[str], seed: int,
         note(f"{len(counts) - len(names):,} labels with fewer than {LEAST} documents are left out.")
     if len(names) < 2:
         return []
-    places = {name: place for place, name in enumerate(names)}
-    chosen = [row for row, label in enumerate(labels) if label in places]
-    ids = np.array([places[labels[row]] for row in chosen])
-    some = {name: matrix[chosen] for name, matrix in rows.items()}
-    pure = {name: measures.purity(measures.clusters(matrix, len(names), seed), ids) for name, matrix in some.items()}
-    guess = np.asarray(ids == np.bincount(ids).argmax(), dtype=np.float64)
+    label_ids = {name: number for number, name in enumerate(names)}
+    selected = [row for row, label in enumerate(labels) if label in label_ids]
+    ids = np.array([label_ids[labels[row]] for row in selected])
+    labeled = {name: matrix[selected] for name, matrix in rows.items()}
+    purity = {
+        name: measures.purity(measures.clusters(matrix, len(names), seed), ids) for name, matrix in labeled.items()
+    }
+    majority = np.asarray(ids == np.bincount(ids).argmax(), dtype=np.float64)
     what = f"share in the cluster of their label, {len(names)} clusters"
-    found = [measured("cluster purity", what, pure, baseline=("most frequent", guess), seed=seed)]
+    purity_measure = make_measure("cluster purity", what, purity, baseline=("most frequent", majority), seed=seed)
     if importlib.util.find_spec("sklearn") is None:
-        note(f"The probe of labels is left out, since scikit-learn is not installed; {how_to_install('sklearn')}.")
-        return found
-    told = {name: measures.probe(matrix, ids, seed) for name, matrix in some.items()}
-    known = ("most frequent", measures.most_frequent(ids, seed))
-    what = "labels told by logistic regression trained on the other half"
-    return [measured("labels, accuracy", what, told, baseline=known, seed=seed), *found]
+        note(f"The probe of labels is left out, because scikit-learn is not installed; {how_to_install('sklearn')}.")
+        return [purity_measure]
+    correct = {name: measures.probe(matrix, ids, seed) for name, matrix in labeled.items()}
+    baseline = ("most frequent", measures.most_frequent(ids, seed))
+    what = "labels predicted by logistic regression trained on the other half"
+    return [make_measure("labels, accuracy", what, correct, baseline=baseline, seed=seed), purity_measure]
 
 
 def stability_measure(
-    everyone: Sequence[Contender], corpus: Any, trainings: int, seed: int, note: Noted
+    everyone: Sequence[ComparedModel], corpus: Any, trainings: int, seed: int, note: Note
 ) -> Measure | None:
-    """How many of a word's 10 nearest are the same in two trainings of one method that differ by their seed alone."""
+    """Return the share of a word's 10 nearest that are the same in two trainings with different seeds."""
     methods = {
         each.name: each.model.method
         for each in everyone
         if each.model is not None and each.vectors is not None and each.model.method.kind == "text"
     }
-    again: dict[str, list[Vectors]] = {
+    retrained: dict[str, list[Vectors]] = {
         name: [vectors_of(method.fit(corpus, run=Run(seed=seed + turn))) for turn in range(trainings)]
         for name, method in methods.items()
     }
-    tables = [vectors for turns in again.values() for vectors in turns]
+    tables = [vectors for runs in retrained.values() for vectors in runs]
     words = [word for word in tables[0].keys if all(word in other.rows for other in tables)][:WORDS] if tables else []
     if len(words) <= NEAREST:
-        note("Stability left out: there are no models that learn words of their own from texts, or too few words.")
+        note("Stability left out: no model trains word vectors on texts, or there are too few words.")
         return None
     values = {}
-    for name, turns in again.items():
-        rows = [vectors.matrix[[vectors.rows[word] for word in words]] for vectors in turns]
+    for name, runs in retrained.items():
+        rows = [vectors.matrix[[vectors.rows[word] for word in words]] for vectors in runs]
         values[name] = np.mean([measures.overlap(a, b, NEAREST) for a, b in combinations(rows, 2)], axis=0)
     what = f"share of a word's 10 nearest that are the same after training again, {trainings} seeds"
-    return measured("stability", what, values, counted=False, seed=seed)
+    return make_measure("stability", what, values, counted=False, seed=seed)
 
 
 def text_overlap(rows: Mapping[str, Matrix]) -> tuple[dict[tuple[str, str], float], str]:
+    """Return the share of the 10 nearest texts that each two models have in common, and what it was computed on."""
     count = len(next(iter(rows.values())))
     k = min(NEAREST, count - 1)
     shares = {(a, b): float(measures.overlap(rows[a], rows[b], k).mean()) for a, b in combinations(rows, 2)}
     return shares, f"{count:,} texts"
 
 
-def word_overlap(everyone: Sequence[Contender]) -> tuple[dict[tuple[str, str], float], str]:
-    """Of each two models, over the words that both have."""
+def word_overlap(everyone: Sequence[ComparedModel]) -> tuple[dict[tuple[str, str], float], str]:
+    """Return the share of the 10 nearest words that each two models have in common, over their common words."""
     shares = {}
     tables = [(each.name, each.vectors) for each in everyone if each.vectors is not None]
     for (a, left), (b, right) in combinations(tables, 2):
@@ -263,5 +280,5 @@ def word_overlap(everyone: Sequence[Contender]) -> tuple[dict[tuple[str, str], f
 
 
 def common_words(a: Vectors, b: Vectors) -> list[str]:
-    """In the order of `a`."""
+    """Return the words that both have, in the order of `a`."""
     return [word for word in dict.fromkeys(a.keys) if word in b.rows]

@@ -1,4 +1,4 @@
-"""What a comparison found: a table of figures with their intervals, what can't be told apart, and one sentence."""
+"""The result of a comparison: metrics with intervals, models that are not distinguishable, and a recommendation."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from typing import Any
 import numpy as np
 
 from firth.evaluate.layout import html_table, number_or_none, percent, text_table
-from firth.studies.bootstrap import Floats, distinguishable, figure, interval, resampled
-from firth.studies.training_data import NOT_ASKED, UNKNOWN_LABELS, TrainingData
+from firth.studies.bootstrap import Floats, distinguishable, interval, resampled, statistic
+from firth.studies.training_data import NOT_COMPARED, UNKNOWN_LABELS, TrainingData
 
-SAME_SPEED = 2.0  # times: what is less far apart in texts a second counts as equally fast
+SAME_SPEED = 2.0  # speeds within this factor count as equal
 
 
 @dataclass(frozen=True)
 class Score:
-    """A figure and where it lies in 95 % of the bootstrap's draws."""
+    """A metric with its 95 % bootstrap interval."""
 
     value: float
     low: float
     high: float
 
     def to_json(self) -> dict[str, float | None]:
+        """Return the score as JSON values."""
         return {name: number_or_none(getattr(self, name)) for name in ("value", "low", "high")}
 
     def __str__(self) -> str:
@@ -34,45 +35,52 @@ class Score:
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure of all models it applies to, on the same items. `alike` are pairs that are not distinguishable; the
-    `baseline`, if there is one, knows no vectors; models that are `excluded` compete for nothing."""
+    """One metric of all models it applies to, on the same items.
+
+    `indistinguishable` has the pairs of models whose difference is within the interval. The baseline, if there is one,
+    uses no vectors. `excluded` models cannot be the best.
+    """
 
     name: str
     what: str
     items: int
     scores: Mapping[str, Score]
-    alike: frozenset[frozenset[str]]
+    indistinguishable: frozenset[frozenset[str]]
     baseline_name: str = ""
-    counted: bool = True  # for the recommendation: of two figures from the same ranks, only one
+    counted: bool = True  # whether it counts for the recommendation: of two metrics of the same ranks, only one does
     excluded: frozenset[str] = frozenset()  # trained on these labels
 
     @property
     def models(self) -> list[str]:
+        """The names of the models, without the baseline."""
         return [name for name in self.scores if name != self.baseline_name]
 
     @property
     def eligible(self) -> list[str]:
+        """The names of the models that may be the best."""
         return [name for name in self.models if name not in self.excluded]
 
     @property
     def best(self) -> str:
-        """Of those that compete; "" where none does."""
+        """The name of the eligible model with the highest score; "" if there is none."""
         value = {name: -math.inf if self.undefined(name) else self.scores[name].value for name in self.eligible}
         return max(value, key=lambda name: value[name], default="")
 
     def is_best(self, name: str) -> bool:
-        """Or not distinguishable from the best."""
-        known = name in self.eligible and not self.undefined(name)
-        return known and (name == self.best or self.are_alike(name, self.best))
+        """Return whether a model is the best or not distinguishable from it."""
+        competes = name in self.eligible and not self.undefined(name)
+        return competes and (name == self.best or self.are_indistinguishable(name, self.best))
 
     def undefined(self, name: str) -> bool:
-        """Such as the correlation of cosines that are all the same."""
+        """Return whether the score is NaN, such as the correlation of constant cosines."""
         return math.isnan(self.scores[name].value)
 
-    def are_alike(self, a: str, b: str) -> bool:
-        return frozenset((a, b)) in self.alike
+    def are_indistinguishable(self, a: str, b: str) -> bool:
+        """Return whether the difference of two models is within the interval."""
+        return frozenset((a, b)) in self.indistinguishable
 
     def to_json(self) -> dict[str, Any]:
+        """Return the measure as JSON values."""
         return {
             "name": self.name,
             "what": self.what,
@@ -82,11 +90,11 @@ class Measure:
             if self.baseline_name
             else None,
             "best": self.best or None,
-            "not_distinguishable": sorted(sorted(pair) for pair in self.alike),
+            "not_distinguishable": sorted(sorted(pair) for pair in self.indistinguishable),
         }
 
 
-def measured(
+def make_measure(
     name: str,
     what: str,
     values: Mapping[str, Floats],
@@ -96,35 +104,38 @@ def measured(
     counted: bool = True,
     seed: int = 1,
 ) -> Measure:
-    """From one number an item of each model: figures, intervals, and what the paired bootstrap can't tell apart."""
+    """Compute a measure and its intervals from one value per item of each model, by the paired bootstrap."""
     other = "" if baseline is None else baseline[0] if baseline[0] not in values else f"{baseline[0]} (baseline)"
     everyone = {**values, other: baseline[1]} if baseline else dict(values)
     table = np.array(list(everyone.values()))
     draws = dict(zip(everyone, resampled(table, truth, seed=seed), strict=True))
-    scores = {each: Score(figure(row, truth), *interval(draws[each])) for each, row in everyone.items()}
-    alike = (frozenset((a, b)) for a, b in combinations(everyone, 2) if not distinguishable(draws[a], draws[b]))
-    return Measure(name, what, table.shape[1], scores, frozenset(alike), other, counted)
+    scores = {each: Score(statistic(row, truth), *interval(draws[each])) for each, row in everyone.items()}
+    indistinguishable = (
+        frozenset((a, b)) for a, b in combinations(everyone, 2) if not distinguishable(draws[a], draws[b])
+    )
+    return Measure(name, what, table.shape[1], scores, frozenset(indistinguishable), other, counted)
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What is known of a model apart from how good it is; NaN where it was not measured."""
+class ModelMetadata:
+    """Size, speed and training of a model; NaN if unknown."""
 
-    bytes: int  # on disk; of what was given in memory, there
+    bytes: int  # size on disk, or in memory for a model that was passed as an object
     dim: int
     coverage: float  # share of the words of the texts that have a vector
-    speed: float  # texts a second
+    speed: float  # texts per second
     memory: int = 0  # bytes of its arrays
     training: float = math.nan  # seconds
-    data: TrainingData = NOT_ASKED
+    data: TrainingData = NOT_COMPARED
 
     def to_json(self) -> dict[str, Any]:
-        figures = {"coverage": self.coverage, "texts_per_second": self.speed, "training_seconds": self.training}
+        """Return the metadata as JSON values."""
+        numbers = {"coverage": self.coverage, "texts_per_second": self.speed, "training_seconds": self.training}
         return {
             "bytes": self.bytes,
             "memory_bytes": self.memory,
             "dim": self.dim,
-            **{name: number_or_none(value) for name, value in figures.items()},
+            **{name: number_or_none(value) for name, value in numbers.items()},
             "trained_on": self.data.what or None,
             "overlap": number_or_none(self.data.share),
             "excluded": self.data.excluded,
@@ -133,9 +144,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models by measures. `overlap`: the share of the 10 nearest that two models agree on, by pairs of names."""
+    """The result of `compare`. `overlap` is the share of the 10 nearest that two models have in common."""
 
-    facts: Mapping[str, Facts]
+    metadata: Mapping[str, ModelMetadata]
     measures: tuple[Measure, ...]
     overlap: Mapping[tuple[str, str], float]
     overlap_of: str  # texts or words, and how many
@@ -143,15 +154,18 @@ class Comparison:
 
     @property
     def models(self) -> list[str]:
-        return list(self.facts)
+        """The names of the models."""
+        return list(self.metadata)
 
     @property
     def recommendation(self) -> str:
+        """Which model to use, and why, in one or more sentences."""
         return recommend(self)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the comparison as JSON values."""
         return {
-            "models": {name: facts.to_json() for name, facts in self.facts.items()},
+            "models": {name: metadata.to_json() for name, metadata in self.metadata.items()},
             "measures": [measure.to_json() for measure in self.measures],
             "overlap": [{"a": a, "b": b, "share": share} for (a, b), share in self.overlap.items()],
             "overlap_of": self.overlap_of,
@@ -160,27 +174,32 @@ class Comparison:
         }
 
     def table(self) -> tuple[list[str], list[list[str]], Sequence[int]]:
-        """Measures down, models across; * the best, ≈ not distinguishable from it, † excluded."""
-        based = any(measure.baseline_name for measure in self.measures)
-        header = ["", *self.models, *(["baseline"] if based else []), *(["items"] if self.measures else [])]
+        """Return header and rows, one row per measure, and the columns of numbers.
+
+        * marks the best model, ≈ those not distinguishable from it, † excluded ones.
+        """
+        has_baseline = any(measure.baseline_name for measure in self.measures)
+        header = ["", *self.models, *(["baseline"] if has_baseline else []), *(["items"] if self.measures else [])]
         rows = [
-            [measure.name, *(marked(measure, name) for name in self.models), *baseline(measure, based)]
+            [measure.name, *(marked(measure, name) for name in self.models), *baseline(measure, has_baseline)]
             for measure in self.measures
         ]
         rest = [""] * (len(header) - 1 - len(self.models))
-        known = {name: [write(facts) for facts in self.facts.values()] for name, write in FACT_LINES.items()}
-        rows += [[name, *cells, *rest] for name, cells in known.items() if set(cells) != {"–"}]
+        metadata_rows = {
+            name: [write(metadata) for metadata in self.metadata.values()] for name, write in METADATA_LINES.items()
+        }
+        rows += [[name, *cells, *rest] for name, cells in metadata_rows.items() if set(cells) != {"–"}]
         return header, rows, range(1, len(header))
 
     def lines(self) -> list[str]:
-        """What stands below the table."""
+        """Return the lines below the table: the legend, notes and the recommendation."""
         marks = ["* best · ≈ not distinguishable from the best (paired bootstrap, 95 %)"] if self.measures else []
-        if marks and any(facts.data.excluded for facts in self.facts.values()):
+        if marks and any(metadata.data.excluded for metadata in self.metadata.values()):
             marks[0] += " · † trained on these labels, never recommended"
         return [*marks, *self.notes, self.recommendation]
 
     def agreement(self) -> str:
-        """Which models are alike, as a table of their names."""
+        """Return the overlap of each two models as a table."""
         if not self.overlap:
             return ""
         names = [name for name in self.models if any(name in pair for pair in self.overlap)]
@@ -198,18 +217,19 @@ class Comparison:
         return html_table(*self.table()) + "".join(f"<p>{escape(line)}</p>" for line in self.lines())
 
 
-FACT_LINES: dict[str, Callable[[Facts], str]] = {
-    "trained on": lambda facts: str(facts.data),
-    "coverage": lambda facts: percent(facts.coverage),
-    "texts a second": lambda facts: "–" if math.isnan(facts.speed) else f"{facts.speed:,.0f}",
-    "dimensions": lambda facts: f"{facts.dim:,}" if facts.dim else "–",
-    "size": lambda facts: size_text(facts.bytes),
-    "memory": lambda facts: size_text(facts.memory) if facts.memory else "–",
-    "training time": lambda facts: "–" if math.isnan(facts.training) else f"{facts.training:,.1f} s",
+METADATA_LINES: dict[str, Callable[[ModelMetadata], str]] = {
+    "trained on": lambda metadata: str(metadata.data),
+    "coverage": lambda metadata: percent(metadata.coverage),
+    "texts per second": lambda metadata: "–" if math.isnan(metadata.speed) else f"{metadata.speed:,.0f}",
+    "dimensions": lambda metadata: f"{metadata.dim:,}" if metadata.dim else "–",
+    "size": lambda metadata: size_text(metadata.bytes),
+    "memory": lambda metadata: size_text(metadata.memory) if metadata.memory else "–",
+    "training time": lambda metadata: "–" if math.isnan(metadata.training) else f"{metadata.training:,.1f} s",
 }
 
 
 def marked(measure: Measure, name: str) -> str:
+    """Return the score of a model with its mark."""
     if name not in measure.scores:
         return "–"
     alone = len(measure.models) == 1 and not measure.excluded
@@ -218,13 +238,15 @@ def marked(measure: Measure, name: str) -> str:
     return f"{measure.scores[name]} {mark}".rstrip() if alone else f"{measure.scores[name]} {mark}"
 
 
-def baseline(measure: Measure, based: bool) -> list[str]:
+def baseline(measure: Measure, has_baseline: bool) -> list[str]:
+    """Return the cells of the baseline, if the table has that column, and of the number of items."""
     name = measure.baseline_name
-    shown = f"{name} {measure.scores[name].value:.3f}" if name else "–"
-    return [*([shown] if based else []), f"{measure.items:,}"]
+    cell = f"{name} {measure.scores[name].value:.3f}" if name else "–"
+    return [*([cell] if has_baseline else []), f"{measure.items:,}"]
 
 
 def size_text(size: int) -> str:
+    """Format a number of bytes."""
     for unit, power in (("GB", 9), ("MB", 6), ("kB", 3)):
         if size >= 10**power:
             return f"{size / 10**power:.1f} {unit}"
@@ -232,29 +254,33 @@ def size_text(size: int) -> str:
 
 
 def recommend(comparison: Comparison) -> str:
-    """Of the models that were not trained on these labels, the one that is best, or not distinguishable from the best,
-    in most measures; of equals the cheapest."""
-    eligible = [name for name, facts in comparison.facts.items() if not facts.data.excluded]
-    several = min(2, len(eligible))  # where one model alone was asked, it wins nothing
+    """Recommend the model that is best, or not distinguishable from the best, in most measures.
+
+    Models that were trained on these labels are excluded. Of equally good models the cheapest is recommended.
+    """
+    eligible = [name for name, metadata in comparison.metadata.items() if not metadata.data.excluded]
+    several = min(2, len(eligible))  # a measure of one model only does not count
     counted = [measure for measure in comparison.measures if measure.counted and len(measure.eligible) >= several]
     if not counted or len(eligible) < 2:
         return f"No recommendation: {no_choice(comparison, eligible)}."
     wins = {name: sum(measure.is_best(name) for measure in counted) for name in eligible}
     most, total = max(wins.values()), len(counted)
     first = [name for name in eligible if wins[name] == most]
-    chosen = cheapest(first, comparison.facts)
+    winner = cheapest(first, comparison.metadata)
     share = "the one measure" if total == 1 else f"{most} of {total} measures"
-    said = f"Use {chosen}: best, or not distinguishable from the best, in {share}"
-    weak = [m for m in counted if m.baseline_name and chosen in m.scores and not beats_baseline(m, chosen)]
-    but = [f"{measure.baseline_name} does as well or better in {measure.name}" for measure in weak]
-    if comparison.facts[chosen].data.what == UNKNOWN_LABELS:
-        but.append("whether it was trained on these labels is unknown")
-    reasons = [advantage(chosen, other, counted, comparison.facts) for other in first if other != chosen]
-    return " ".join(f"{sentence}." for sentence in (f"{said}; but {'; '.join(but)}" if but else said, *reasons))
+    sentence = f"Use {winner}: best, or not distinguishable from the best, in {share}"
+    weak = [m for m in counted if m.baseline_name and winner in m.scores and not beats_baseline(m, winner)]
+    caveats = [f"{measure.baseline_name} does as well or better in {measure.name}" for measure in weak]
+    if comparison.metadata[winner].data.what == UNKNOWN_LABELS:
+        caveats.append("whether it was trained on these labels is unknown")
+    reasons = [advantage(winner, other, counted, comparison.metadata) for other in first if other != winner]
+    if caveats:
+        sentence += f"; but {'; '.join(caveats)}"
+    return " ".join(f"{each}." for each in (sentence, *reasons))
 
 
 def no_choice(comparison: Comparison, eligible: Sequence[str]) -> str:
-    """Why nothing is recommended."""
+    """Return the reason why no model is recommended."""
     if not comparison.measures:
         return "nothing was measured; pass documents, analogies or pairs"
     if len(eligible) > 1:
@@ -265,26 +291,29 @@ def no_choice(comparison: Comparison, eligible: Sequence[str]) -> str:
     return f"{rest} trained on these labels; compare on rows that none of them was trained on"
 
 
-def cheapest(names: Sequence[str], facts: Mapping[str, Facts]) -> str:
-    """The fastest; of those that are about as fast the smallest, since one timing is not exact."""
-    fastest = max((facts[name].speed for name in names if not math.isnan(facts[name].speed)), default=math.nan)
-    quick = [name for name in names if facts[name].speed * SAME_SPEED > fastest]
-    return min(quick or names, key=lambda name: facts[name].bytes)
+def cheapest(names: Sequence[str], metadata: Mapping[str, ModelMetadata]) -> str:
+    """Return the smallest of the models that are about as fast as the fastest, because one timing is not exact."""
+    fastest = max((metadata[name].speed for name in names if not math.isnan(metadata[name].speed)), default=math.nan)
+    quick = [name for name in names if metadata[name].speed * SAME_SPEED > fastest]
+    return min(quick or names, key=lambda name: metadata[name].bytes)
 
 
-def advantage(chosen: str, other: str, measures: Sequence[Measure], facts: Mapping[str, Facts]) -> str:
-    """Why the one of two equals."""
-    both = [measure for measure in measures if {chosen, other} <= {*measure.models}]
-    alike = bool(both) and all(measure.are_alike(chosen, other) for measure in both)
-    said = f"{chosen} is as good as {other} within the interval" if alike else f"{chosen} is best as often as {other}"
-    times, sizes = facts[chosen].speed / facts[other].speed, (facts[chosen].bytes, facts[other].bytes)
+def advantage(winner: str, other: str, measures: Sequence[Measure], metadata: Mapping[str, ModelMetadata]) -> str:
+    """Return the reason to prefer one of two equally good models."""
+    both = [measure for measure in measures if {winner, other} <= {*measure.models}]
+    indistinguishable = bool(both) and all(measure.are_indistinguishable(winner, other) for measure in both)
+    text = f"{winner} is best as often as {other}"
+    if indistinguishable:
+        text = f"{winner} is as good as {other} within the interval"
+    times, sizes = metadata[winner].speed / metadata[other].speed, (metadata[winner].bytes, metadata[other].bytes)
     if times >= SAME_SPEED or (times > 1 and sizes[0] > sizes[1]):
-        return f"{said} and {times:,.0f}× faster" if times >= 9.95 else f"{said} and {times:.1f}× faster"
+        return f"{text} and {times:,.0f}× faster" if times >= 9.95 else f"{text} and {times:.1f}× faster"
     if sizes[0] < sizes[1]:
-        return f"{said} and smaller ({size_text(sizes[0])}, not {size_text(sizes[1])})"
-    return f"{said} and costs about the same"
+        return f"{text} and smaller ({size_text(sizes[0])}, not {size_text(sizes[1])})"
+    return f"{text} and costs about the same"
 
 
 def beats_baseline(measure: Measure, name: str) -> bool:
+    """Return whether a model is distinguishably better than the baseline."""
     other = measure.baseline_name
-    return measure.scores[name].value > measure.scores[other].value and not measure.are_alike(name, other)
+    return measure.scores[name].value > measure.scores[other].value and not measure.are_indistinguishable(name, other)

@@ -1,4 +1,4 @@
-"""What models are measured by: one number for each item, so that the same items can be drawn again for all of them."""
+"""Measures of models: one value per item, so that the same items can be resampled for all models."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from firth.index.words import SegmentPostings, bm25, make_postings
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 BATCH = 512  # queries scored at a time
-DIGITS = 6  # equal vectors are equally near, whatever the last bit of a sum says
-STARTS = 10  # of k-means; the tightest is kept
+DIGITS = 6  # scores are rounded, so that rounding errors do not break ties
+STARTS = 10  # initializations of k-means, of which the best is used
 
 
 def known_item_ranks(queries: Matrix, targets: Matrix) -> Floats:
-    """The rank, from 1, of target i among all targets for query i by cosine; equal scores share their mean rank."""
-    asked, pool = unit_rows(queries), unit_rows(targets)
-    found = np.empty(len(asked))
-    for first in range(0, len(asked), BATCH):
-        scores = np.round(asked[first : first + BATCH] @ pool.T, DIGITS)
-        found[first : first + BATCH] = ranks_in(scores, first)
-    return found
+    """Return the rank (from 1) of target i among all targets for query i by cosine; ties get their mean rank."""
+    unit_queries, unit_targets = unit_rows(queries), unit_rows(targets)
+    ranks = np.empty(len(unit_queries))
+    for first in range(0, len(unit_queries), BATCH):
+        scores = np.round(unit_queries[first : first + BATCH] @ unit_targets.T, DIGITS)
+        ranks[first : first + BATCH] = ranks_in(scores, first)
+    return ranks
 
 
 def word_ranks(queries: Sequence[str], targets: Sequence[str]) -> Floats:
-    """The same by the words that both have (BM25): what a search without vectors finds."""
+    """Return the ranks of the targets by BM25, a lexical search without vectors."""
     postings = make_postings(targets)
     pool = [SegmentPostings(postings.arrays(), postings.terms)]
     return np.array([ranks_in(bm25(pool, query)[0][None], row)[0] for row, query in enumerate(queries)])
 
 
 def ranks_in(scores: NDArray[np.float32], first: int) -> Floats:
-    """Of row i, the rank of column first + i."""
+    """Return the rank of column first + i in row i."""
     rows = np.arange(len(scores))
-    right = scores[rows, first + rows][:, None]
-    return np.asarray(1 + (scores > right).sum(axis=1) + ((scores == right).sum(axis=1) - 1) / 2, dtype=np.float64)
+    target = scores[rows, first + rows][:, None]
+    return np.asarray(1 + (scores > target).sum(axis=1) + ((scores == target).sum(axis=1) - 1) / 2, dtype=np.float64)
 
 
 def probe(rows: Matrix, labels: Ids, seed: int) -> Floats:
-    """1 for each row of the second half, in a drawn order, whose label logistic regression tells that was trained on
-    the first half, else 0."""
+    """Return 1 for each row of a random half whose label is predicted by logistic regression trained on the other
+    half, else 0."""
     train, test = halves(len(rows), seed)
     scaled = (rows - rows[train].mean(axis=0)) / np.maximum(rows[train].std(axis=0), 1e-12)
     truth = labels[:, None] == np.arange(labels.max() + 1)
@@ -54,74 +54,75 @@ def probe(rows: Matrix, labels: Ids, seed: int) -> Floats:
 
 
 def most_frequent(labels: Ids, seed: int) -> Floats:
-    """`probe` of one who knows no vectors and always says the most frequent label."""
+    """Return the baseline of `probe`: always the most frequent label of the training half."""
     train, test = halves(len(labels), seed)
     return np.asarray(labels[test] == np.bincount(labels[train]).argmax(), dtype=np.float64)
 
 
 def halves(rows: int, seed: int) -> tuple[Ids, Ids]:
+    """Split row numbers into two random halves."""
     order = np.random.default_rng(seed).permutation(rows)
     return order[: rows // 2], order[rows // 2 :]
 
 
 def clusters(rows: Matrix, number: int, seed: int) -> Ids:
-    """k-means of the directions of rows, the tightest of several starts."""
+    """Return the cluster of each row by k-means on unit vectors, the best of several initializations."""
     from scipy.cluster.vq import kmeans2
 
     unit = unit_rows(rows).astype(np.float64)
-    best, tightest = np.zeros(len(unit), dtype=np.int64), np.inf
+    best, lowest = np.zeros(len(unit), dtype=np.int64), np.inf
     for start in range(STARTS):
-        centers, found = kmeans2(unit, spread_rows(unit, number, [seed, start]), minit="matrix", iter=30)
-        spread = float(((unit - centers[found]) ** 2).sum())
-        if spread < tightest:
-            best, tightest = np.asarray(found, dtype=np.int64), spread
+        centers, ids = kmeans2(unit, initial_centers(unit, number, [seed, start]), minit="matrix", iter=30)
+        inertia = float(((unit - centers[ids]) ** 2).sum())
+        if inertia < lowest:
+            best, lowest = np.asarray(ids, dtype=np.int64), inertia
     return best
 
 
-def spread_rows(rows: Floats, number: int, seed: list[int]) -> Floats:
-    """Centres to start from: each drawn the likelier, the farther it lies from those before (Arthur & Vassilvitskii
-    2007)."""
+def initial_centers(rows: Floats, number: int, seed: list[int]) -> Floats:
+    """Return the initial centers of k-means++ (Arthur & Vassilvitskii 2007)."""
     random = np.random.default_rng(seed)
-    chosen = [int(random.integers(len(rows)))]
-    apart = np.full(len(rows), np.inf)
-    while len(chosen) < number:
-        apart = np.minimum(apart, ((rows - rows[chosen[-1]]) ** 2).sum(axis=1))
-        total = float(apart.sum())
-        chosen.append(int(random.choice(len(rows), p=apart / total if total else None)))
-    found: Floats = rows[chosen]
-    return found
+    center_rows = [int(random.integers(len(rows)))]
+    distances = np.full(len(rows), np.inf)  # squared, to the nearest center
+    while len(center_rows) < number:
+        distances = np.minimum(distances, ((rows - rows[center_rows[-1]]) ** 2).sum(axis=1))
+        total = float(distances.sum())
+        center_rows.append(int(random.choice(len(rows), p=distances / total if total else None)))
+    centers: Floats = rows[center_rows]
+    return centers
 
 
-def purity(found: Ids, labels: Ids) -> Floats:
-    """1 for each row whose label is the most frequent one of its cluster, else 0; their mean is the purity."""
-    table = np.zeros((found.max() + 1, labels.max() + 1), dtype=np.int64)
-    np.add.at(table, (found, labels), 1)
-    return np.asarray(table.argmax(axis=1)[found] == labels, dtype=np.float64)
+def purity(ids: Ids, labels: Ids) -> Floats:
+    """Return 1 for each row whose label is the most frequent one of its cluster, else 0; the mean is the purity."""
+    table = np.zeros((ids.max() + 1, labels.max() + 1), dtype=np.int64)
+    np.add.at(table, (ids, labels), 1)
+    return np.asarray(table.argmax(axis=1)[ids] == labels, dtype=np.float64)
 
 
 def overlap(a: Matrix, b: Matrix, k: int = 10) -> Floats:
-    """For each row the share of its `k` nearest in `a` (by cosine) that are among its `k` nearest in `b`."""
+    """Return, for each row, the share of its `k` nearest in `a` (by cosine) that are among its `k` nearest in `b`."""
     if len(a) != len(b) or not 1 <= k < len(a):
         raise FirthError(
             "invalid_value",
-            "{option} must be from 1 to {n_a} for {n_a_2:,} and {n_b:,} rows; got {got}.",
+            "{option} must be from 1 to {limit}, and both matrices must have the same rows; got {got} for {n_a:,} and "
+            "{n_b:,} rows.",
             option="k",
-            n_a=len(a) - 1,
-            n_a_2=len(a),
-            n_b=len(b),
+            limit=len(a) - 1,
             got=k,
+            n_a=len(a),
+            n_b=len(b),
         )
     pairs = zip(nearest(a, k), nearest(b, k), strict=True)
     return np.array([len(np.intersect1d(left, right)) / k for left, right in pairs])
 
 
 def nearest(matrix: Matrix, k: int) -> Ids:
-    """The k nearest others of each row; of equally near ones the first."""
+    """Return the k nearest other rows of each row, (rows, k); of ties the first."""
     unit = unit_rows(matrix)
-    found = np.empty((len(unit), k), dtype=np.int64)
+    neighbor_rows = np.empty((len(unit), k), dtype=np.int64)
     for first in range(0, len(unit), BATCH):
         scores = np.round(unit[first : first + BATCH] @ unit.T, DIGITS)
         rows = np.arange(len(scores))
         scores[rows, first + rows] = -np.inf
-        found[first : first + BATCH] = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return found
+        neighbor_rows[first : first + BATCH] = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return neighbor_rows

@@ -1,4 +1,4 @@
-"""Which options a sweep may draw: values that are given, or a range about the default of a method's field."""
+"""The search space of a sweep: values or ranges of a method's options."""
 
 from __future__ import annotations
 
@@ -14,86 +14,90 @@ from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.options import Option, options_of, plain_name, unknown_option
 
-AROUND = 3  # without a range: from a third of the default to three times it
-WHOLE = 10_000  # combinations that are listed, so that none is drawn twice and the end is known
-DRAWS = 200
+AROUND = 3  # the default range is from a third of the default to three times it
+MAX_LISTED = 10_000  # combinations up to which all are listed, so that the search ends when each was tried
+DRAWS = 200  # attempts to draw options that were not tried yet
 
 
 class Between(NamedTuple):
-    """Any number from low to high, evenly by ratio where both are above 0."""
+    """A range of numbers from low to high, sampled log-uniformly if both are above 0."""
 
     low: float
     high: float
 
 
-Tries = Mapping[str, "Sequence[Any] | Between | None"]
+SearchSpace = Mapping[str, "Sequence[Any] | Between | None"]
 Space = Mapping[str, "tuple[Any, ...] | Between"]
 
 
-def search_space(method: Method, tries: Tries | None) -> Space:
-    """Of each option that varies, its values or range; without `tries`, of every option with a number above 0."""
-    known = {option.name: option for option in options_of(method)}
-    if tries is None:
-        numbers = [name for name, option in known.items() if option.kind in (int, float) and usual(method, name) > 0]
-        tries = dict.fromkeys(numbers)
-    unknown = [name for name in tries if name not in known]
+def search_space(method: Method, space: SearchSpace | None) -> Space:
+    """Return the values or the range of each option that varies; without `space`, of every number above 0."""
+    options = {option.name: option for option in options_of(method)}
+    if space is None:
+        numbers = [name for name, option in options.items() if option.kind in (int, float)]
+        space = dict.fromkeys(name for name in numbers if default_number(method, name) > 0)
+    unknown = [name for name in space if name not in options]
     if unknown:
         raise unknown_option(type(method), unknown[0])
-    if not tries:
+    if not space:
         raise FirthError(
             "invalid_value",
-            "{method} has no option to vary by itself; name some with values.",
+            "{method} has no option with a default range. Name options and their values.",
             method=type(method).__name__,
         )
-    return {name: checked(method, known[name], given) for name, given in tries.items()}
+    return {name: check_values(method, options[name], values) for name, values in space.items()}
 
 
-def checked(method: Method, option: Option, given: Sequence[Any] | Between | None) -> tuple[Any, ...] | Between:
-    """The values or the range of one option, none of them beyond its limits."""
-    found = derived(method, option) if given is None else given if isinstance(given, Between) else tuple(given)
-    if isinstance(found, Between):
+def check_values(method: Method, option: Option, values: Sequence[Any] | Between | None) -> tuple[Any, ...] | Between:
+    """Return the values or the range of one option; refuse what is outside its limits."""
+    if values is None:
+        checked: tuple[Any, ...] | Between = default_range(method, option)
+    else:
+        checked = values if isinstance(values, Between) else tuple(values)
+    if isinstance(checked, Between):
         if option.kind not in (int, float):
             raise FirthError(
-                "invalid_value", "{name} is no number, so it has no range; list its values.", name=option.name
+                "invalid_type", "{name} is not a number and has no range. List its values.", name=option.name
             )
-        if not found.low < found.high:
+        if not checked.low < checked.high:
             raise FirthError(
                 "invalid_value",
-                "{name}: a range rises from low to high; got {got:g} to {high:g}.",
+                "The range of {name} must have low < high; got {low:g} to {high:g}.",
                 name=option.name,
-                got=found.low,
-                high=found.high,
+                low=checked.low,
+                high=checked.high,
             )
-        ends = (int(found.low), int(found.high)) if option.kind is int else found
+        ends = (int(checked.low), int(checked.high)) if option.kind is int else checked
     else:
-        ends = found
+        ends = checked
     for value in ends:
-        problem = "must be a value that can be written down" if callable(value) else option.problem(value)
+        problem = "must be a value that can be stored, not a function" if callable(value) else option.problem(value)
         if problem and not (value is None and option.default is None):
             raise FirthError(
                 "invalid_value",
-                "{method}.{name} {problem}; got {got!r} to try.",
+                "{method}.{name} {problem}; got {got!r} in the search space.",
                 method=type(method).__name__,
                 name=option.name,
                 problem=problem,
                 got=value,
             )
     if not ends:
-        raise FirthError("invalid_value", "{name} has no values to try.", name=option.name)
-    return found if isinstance(found, Between) else tuple(dict.fromkeys(found))
+        raise FirthError("empty_data", "The search space has no values for {name}.", name=option.name)
+    return checked if isinstance(checked, Between) else tuple(dict.fromkeys(checked))
 
 
-def derived(method: Method, option: Option) -> tuple[Any, ...] | Between:
+def default_range(method: Method, option: Option) -> tuple[Any, ...] | Between:
+    """Return all choices of an option, or a range around its default."""
     if option.choices:
         return option.choices
     if option.kind is bool:
         return (False, True)
-    middle = usual(method, option.name) if option.kind in (int, float) else 0
+    middle = default_number(method, option.name) if option.kind in (int, float) else 0
     if middle <= 0:
         value = getattr(method, option.name)
         raise FirthError(
             "invalid_value",
-            "{name} is {value!r}, about which no range can be laid; give values, as in {name}=1,2.",
+            "{name} is {value!r} and has no default range. Give values, as in {name}=1,2.",
             name=option.name,
             value=value,
         )
@@ -102,85 +106,89 @@ def derived(method: Method, option: Option) -> tuple[Any, ...] | Between:
     return Between(low, high) if option.kind is float else Between(max(1, math.floor(low)), math.ceil(high))
 
 
-def usual(method: Method, name: str) -> float:
+def default_number(method: Method, name: str) -> float:
+    """Return the value of a numeric option; 0 if it is not a number."""
     value = getattr(method, name)
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0
 
 
-def drawn(method: Method, space: Space, seed: int, tried: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Options for the next trial: a function of the seed and of what was tried, so that a sweep needs no other memory.
+def next_options(method: Method, space: Space, seed: int, tried: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return the options of the next trial, a function of the seed and the previous trials only.
 
-    The first has none: the method as it is, to compare with. None where there is nothing new to try.
+    The first trial has no options: it is the method as given. Returns None when every combination was tried.
     """
     if not tried:
         return {}
-    own = method.options()
-    known = [{**own, **options} for options in tried]
+    defaults = method.options()
+    previous = [{**defaults, **options} for options in tried]
 
-    def new(options: Mapping[str, Any]) -> bool:
-        return {**own, **options} not in known
+    def is_new(options: Mapping[str, Any]) -> bool:
+        return {**defaults, **options} not in previous
 
     lists = {name: values for name, values in space.items() if not isinstance(values, Between)}
-    if len(lists) == len(space) and math.prod(map(len, lists.values())) <= WHOLE:
-        every = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
-        order = np.random.default_rng(seed).permutation(len(every))
-        return next((every[place] for place in order if new(every[place])), None)
+    if len(lists) == len(space) and math.prod(map(len, lists.values())) <= MAX_LISTED:
+        combinations = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
+        order = np.random.default_rng(seed).permutation(len(combinations))
+        return next((combinations[number] for number in order if is_new(combinations[number])), None)
     kinds = {option.name: option.kind for option in options_of(method)}
     for turn in range(DRAWS):
         random = np.random.default_rng([seed, len(tried), turn])
-        options = {name: one_of(values, kinds[name], random) for name, values in space.items()}
-        if new(options):
+        options = {name: draw_value(values, kinds[name], random) for name, values in space.items()}
+        if is_new(options):
             return options
     return None
 
 
-def one_of(values: tuple[Any, ...] | Between, kind: type, random: np.random.Generator) -> Any:
+def draw_value(values: tuple[Any, ...] | Between, kind: type, random: np.random.Generator) -> Any:
+    """Draw one of the values, or a number of the range with three significant digits."""
     if not isinstance(values, Between):
         return values[int(random.integers(len(values)))]
     low, high = values
     if kind is int and low <= 0:
         return int(random.integers(int(low), int(high) + 1))
     share = float(random.random())
-    found = low + share * (high - low) if low <= 0 else low * (high / low) ** share
-    return min(int(high), max(math.ceil(low), round(found))) if kind is int else float(f"{found:.3g}")
+    value = low + share * (high - low) if low <= 0 else low * (high / low) ** share
+    return min(int(high), max(math.ceil(low), round(value))) if kind is int else float(f"{value:.3g}")
 
 
 def with_options(method: Method, options: Mapping[str, Any]) -> Method:
+    """Return the method with these options."""
     return dataclasses.replace(method, **options)
 
 
-def parsed_try(method: type[Method], text: str) -> tuple[str, Sequence[Any] | Between | None]:
-    """NAME, NAME=A,B,C or NAME=LOW:HIGH, as the command line has them."""
-    name, equals, given = text.partition("=")
+def parse_range(method: type[Method], text: str) -> tuple[str, Sequence[Any] | Between | None]:
+    """Parse NAME, NAME=A,B,C or NAME=LOW:HIGH of the command line into a name and values or a range."""
+    name, equals, values = text.partition("=")
     name = plain_name(name.strip())
     option = next((option for option in options_of(method) if option.name == name), None)
     if option is None:
         raise unknown_option(method, name)
     if not equals:
         return name, None
-    if option.kind in (int, float) and given.count(":") == 1:
-        low, high = (parsed_value(option, part) for part in given.split(":"))
+    if option.kind in (int, float) and values.count(":") == 1:
+        low, high = (parse_value(option, part) for part in values.split(":"))
         return name, Between(low, high)
-    return name, [parsed_value(option, part) for part in given.split(",")]
+    return name, [parse_value(option, part) for part in values.split(",")]
 
 
-def parsed_value(option: Option, text: str) -> Any:
+def parse_value(option: Option, text: str) -> Any:
+    """Parse one value of an option."""
     text = text.strip()
     if option.kind is bool:
         words = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
         if text.lower() not in words:
-            raise FirthError("invalid_value", "{name} is on or off; got {got!r}.", name=option.name, got=text)
+            raise FirthError("invalid_value", "{name} must be on or off; got {got!r}.", name=option.name, got=text)
         return words[text.lower()]
     if option.kind not in (int, float):
         return text
     try:
         return option.kind(text)
     except ValueError:
-        what = "whole numbers" if option.kind is int else "numbers"
+        expected = "integers" if option.kind is int else "numbers"
         raise FirthError(
             "invalid_value",
-            "{name} takes {detail}, as in {name}=1,2 or {name}=1:9; got {got!r}.",
+            "{name} takes {expected}, as in {name}=1,2 or {name}=1:9; got {got!r}.",
             name=option.name,
-            detail=what,
+            expected=expected,
             got=text,
         ) from None

@@ -1,10 +1,11 @@
-"""`sweep`: a method's options searched under a budget of time, judged by a task of the user's own.
+"""`sweep`: random search over a method's options within a time budget, scored by a task of the user's own.
 
-Random search (Bergstra & Bengio 2012): where a few of many options matter it finds good ones sooner than a grid, and a
-trial depends on the seed and its number alone, so that a killed sweep goes on as if nothing had been. Every trial is a
-whole training, not a short one that the best survive: what learns fast at first is not what ends best.
+Random search (Bergstra & Bengio 2012) finds good options sooner than a grid if only a few of many options matter. A
+trial depends only on the seed and its number, so that an interrupted sweep resumes exactly. Every trial is a full
+training: there is no early stopping of trials as in successive halving, because fast starters are not always best at
+the end.
 
-FOLDER/sweep.json has the trials, FOLDER/trial the model that is being trained, FOLDER/best the best one so far.
+FOLDER/sweep.json has the trials, FOLDER/trial the model in training, FOLDER/best the best model so far.
 """
 
 from __future__ import annotations
@@ -35,22 +36,22 @@ from firth.core.saved import load
 from firth.core.storage import check_writable, new_file, put_in_place, read_json, saying_where, write_json
 from firth.core.train import LOCK, finished_identity, identity_of, lock, train, unfinished_identity
 from firth.evaluate.layout import html_table, text_table
-from firth.studies.comparison import Measure, measured
-from firth.studies.space import Between, Tries, drawn, search_space, with_options
+from firth.studies.comparison import Measure, make_measure
+from firth.studies.space import Between, SearchSpace, next_options, search_space, with_options
 from firth.studies.tasks import Task
 
 RECORD, TRIAL, BEST = "sweep.json", "trial", "best"
-HALF = re.compile(rf"\.({RECORD}|{TRIAL}|{BEST})-")  # what a kill in the midst of writing leaves
+PARTIAL = re.compile(rf"\.({RECORD}|{TRIAL}|{BEST})-")  # partial files of a process that was killed while writing
 OUT_OF_TIME = "out of time"
-HOPELESS = 5  # trials that all failed: the next ones would, too
-CHOSEN, PLAIN = "chosen", "as it is"
+MAX_FAILURES = 5  # a sweep ends when this many first trials have all failed
+BEST_OPTIONS, DEFAULT_OPTIONS = "best", "default"  # names of the two models that are compared on the test part
 SHOWN = 25  # trials in the printed table
 PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """`options` are those that differ from the method as it was given; `score` is on the dev part."""
+    """One trial. `options` are those that differ from the method as given; `score` is that on the dev part."""
 
     number: int
     options: Mapping[str, Any]
@@ -59,12 +60,13 @@ class Trial:
     problem: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        """Return the trial as JSON values."""
         return {**vars(self), "options": dict(self.options)}
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What was tried, and what the best of it is worth on the part of the task that did not choose it."""
+    """The trials of a sweep, and the scores of the best model on the test part, which was not used for selection."""
 
     folder: Path
     method: str
@@ -78,17 +80,21 @@ class Sweep:
 
     @property
     def best(self) -> Trial:
+        """The trial with the highest dev score."""
         return best_of(self.trials)
 
     @property
     def model(self) -> Model:
+        """The model of the best trial, loaded from the folder."""
         return load(self.folder / BEST, tokenizer=self.tokenizer)
 
     @property
     def seconds(self) -> float:
+        """The time spent on all trials."""
         return sum(trial.seconds for trial in self.trials)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
         return {
             "folder": str(self.folder),
             "model": str(self.folder / BEST),
@@ -97,7 +103,7 @@ class Sweep:
             "what": self.what,
             "best": self.best.to_json(),
             "test": {name: score.to_json() for name, score in self.test.scores.items()},
-            "distinguishable": len(self.test.scores) > 1 and not self.test.alike,
+            "distinguishable": len(self.test.scores) > 1 and not self.test.indistinguishable,
             "trials": [trial.to_json() for trial in self.trials],
             "budget": self.budget,
             "seconds": self.seconds,
@@ -105,29 +111,29 @@ class Sweep:
         }
 
     def table(self) -> tuple[list[str], list[list[str]], list[int]]:
-        """Best first; what failed last."""
+        """Return header, rows and columns of numbers: the best trial first, failed ones last."""
         names = list(dict.fromkeys(name for trial in self.trials for name in trial.options))
         ranked = sorted(self.trials, key=lambda trial: (-rank(trial), trial.number))
         rows = []
         for trial in ranked[:SHOWN]:
-            options = [shown(trial.options.get(name, "·")) for name in names]
-            rows.append([str(trial.number), *options, judged(trial), f"{trial.seconds:.1f}"])
+            options = [value_text(trial.options.get(name, "·")) for name in names]
+            rows.append([str(trial.number), *options, score_text(trial), f"{trial.seconds:.1f}"])
         return ["trial", *names, "score", "seconds"], rows, list(range(len(names) + 3))
 
     def lines(self) -> list[str]:
-        """What stands below the table."""
+        """Return the lines below the table."""
         rest = len(self.trials) - SHOWN
-        more = [f"and {rest:,} more that did no better"] if rest > 0 else []
-        score = self.test.scores
-        said = f"On {self.test.items:,} items that did not choose: {CHOSEN} {score[CHOSEN]}"
-        if PLAIN in score:
-            alike = "not distinguishable" if self.test.alike else "distinguishable"
-            said += f", {PLAIN} {score[PLAIN]} ({alike}, paired bootstrap, 95 %)"
-        said += f". {self.task}: {self.what}."
+        more = [f"and {rest:,} more with no better score"] if rest > 0 else []
+        scores = self.test.scores
+        result = f"On {self.test.items:,} held-out test items: {BEST_OPTIONS} {scores[BEST_OPTIONS]}"
+        if DEFAULT_OPTIONS in scores:
+            difference = "not distinguishable" if self.test.indistinguishable else "distinguishable"
+            result += f", {DEFAULT_OPTIONS} {scores[DEFAULT_OPTIONS]} ({difference}, paired bootstrap, 95 %)"
+        result += f". {self.task}: {self.what}."
         return [
             *more,
-            f"· stands for the option as it was given. {self.ended}.",
-            said,
+            f"· means the option as given. {self.ended}.",
+            result,
             f"Best model: {self.folder / BEST}",
         ]
 
@@ -146,35 +152,40 @@ def sweep(
     task: Task,
     folder: PathLike,
     *,
-    tries: Tries | None = None,
+    space: SearchSpace | None = None,
     budget: float = 600.0,
     run: Run = Run(),
     start: Model | None = None,
     overwrite: bool = False,
 ) -> Sweep:
-    """Trains `method` on `data` with other options again and again for `budget` seconds; FOLDER/best is the model that
-    does best on `task.dev`, and `task.test` says how well.
+    """Train `method` on `data` with different options for `budget` seconds and evaluate each model on `task`.
 
-    `tries` names options with their values, a `Between(low, high)`, or None for a range about the default; without it
-    every number of the method varies. The first trial is the method as it is. The same call goes on with what was
-    broken off; a larger `budget` adds trials.
+    FOLDER/best is the model with the highest score on `task.dev`; its score on `task.test` is reported. `space` maps
+    options to their values, a `Between(low, high)`, or None for a range around the default; without it every number of
+    the method varies. The first trial is the method as given. Calling it again resumes an interrupted sweep; a larger
+    `budget` adds trials.
     """
-    check_first(method, run, Path(folder))
-    space = search_space(method, tries)
-    if budget <= 0 or run.budget:
+    check_sweep(method, run, Path(folder))
+    checked_space = search_space(method, space)
+    if budget <= 0:
+        raise FirthError(
+            "invalid_value", "The {option} of a sweep must be above 0 seconds; got {got}.", option="budget", got=budget
+        )
+    if run.budget:
         raise FirthError(
             "conflicting_options",
-            "A sweep's budget is its own and above 0, in seconds; each training takes the time it needs.",
+            "{option} cannot be used in a sweep, which has a budget of its own: each training runs to its end.",
+            option="Run.budget",
         )
     identity = {
         **identity_of(method, data, run, start),
         "task": task.identity,
-        "tries": {name: identified(values) for name, values in space.items()},
+        "tries": {name: space_identity(values) for name, values in checked_space.items()},
     }
-    with alone(Path(folder), identity, overwrite) as study:
+    with locked_study(Path(folder), identity, overwrite) as study:
         study.settle(method)
         while (ended := study.over(budget)) is None:
-            options = drawn(method, space, run.seed, [trial.options for trial in study.finished()])
+            options = next_options(method, checked_space, run.seed, [trial.options for trial in study.finished()])
             if options is None:
                 ended = "Every combination was tried"
                 break
@@ -182,51 +193,53 @@ def sweep(
         best = study.best()
         split = getattr(method, "tokenizer", None)
         tokenizer = split if callable(split) and "tokenizer" not in best.options else None
-        values = {CHOSEN: task.test.values(load(study.folder / BEST, tokenizer=tokenizer))}
+        values = {BEST_OPTIONS: task.test.values(load(study.folder / BEST, tokenizer=tokenizer))}
         if best.number > 1 and study.plain is not None:
-            values[PLAIN] = np.array(study.plain)
-        test = measured(task.name, task.what, values, truth=task.test.truth, seed=run.seed)
+            values[DEFAULT_OPTIONS] = np.array(study.plain)
+        test = make_measure(task.name, task.what, values, truth=task.test.truth, seed=run.seed)
         name = type(method).method_name()
         return Sweep(study.folder, name, task.name, task.what, tuple(study.trials), budget, ended, test, tokenizer)
 
 
 class Study:
-    """A sweep's folder: what was tried is in its record, written whole after every trial."""
+    """A sweep's folder. Its record of trials is rewritten after every trial."""
 
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
         self.folder, self.identity = folder, identity
         self.trials: list[Trial] = []
-        self.plain: list[float] | None = None  # one number a test item, of the method as it is
+        self.plain: list[float] | None = None  # one value per test item, of the method as given
         path = folder / RECORD
         record = read_json(path) if path.is_file() else {"identity": identity, "trials": [], "plain": None}
         try:
-            found = record["identity"]
+            stored_identity = record["identity"]
             self.trials, self.plain = [Trial(**trial) for trial in record["trials"]], record["plain"]
         except (KeyError, TypeError) as error:
             raise FirthError(
-                "damaged_file", "{path} is no record of a sweep ({reason}).", path=path, reason=str(error)
+                "damaged_file", "{path} is not the record of a sweep ({reason}).", path=path, reason=str(error)
             ) from None
-        if found != identity:
-            why = difference({"identity": found}, dict(identity))
+        if stored_identity != identity:
+            reason = difference({"identity": stored_identity}, dict(identity))
             raise FirthError(
                 "other_run",
-                "{folder} holds another sweep ({reason}); choose another folder, or overwrite it (--overwrite).",
+                "{folder} holds another sweep ({reason}). Choose another folder, or overwrite it (--overwrite).",
                 folder=folder,
-                reason=why,
+                reason=reason,
             )
 
     def write(self) -> None:
+        """Write the record."""
         trials = [trial.to_json() for trial in self.trials]
         with new_file(self.folder / RECORD) as work:
             write_json(work, {"identity": self.identity, "trials": trials, "plain": self.plain}, indent=1)
 
     def finished(self) -> list[Trial]:
+        """Return the trials that did not run out of time."""
         return [trial for trial in self.trials if trial.problem != OUT_OF_TIME]
 
     def over(self, budget: float) -> str | None:
-        """Why no trial follows; None while one may."""
+        """Return the reason why the sweep ends, or None if another trial may start."""
         done = self.finished()
-        if len(done) >= HOPELESS and all(trial.score is None for trial in done):
+        if len(done) >= MAX_FAILURES and all(trial.score is None for trial in done):
             raise FirthError(
                 "sweep_failed",
                 "All of the first {n_done} trials failed. The first: {problem}",
@@ -237,6 +250,7 @@ class Study:
         return f"The budget of {budget:g} s is spent" if spent >= budget else None
 
     def best(self) -> Trial:
+        """Return the trial with the highest dev score."""
         scored = [trial for trial in self.trials if trial.score is not None]
         if scored:
             return best_of(scored)
@@ -244,13 +258,14 @@ class Study:
         if failed:
             raise FirthError(
                 "sweep_failed",
-                "None of {n_failed} trials gave a score. The first: {problem}",
+                "None of the {n_failed} trials has a score. The first: {problem}",
                 n_failed=len(failed),
                 problem=failed[0].problem,
             )
         raise FirthError(
             "conflicting_options",
-            "No trial was finished in the time given; with a larger budget the same command goes on.",
+            "No trial was finished within the {option}. Run the sweep again with a larger one to resume it.",
+            option="budget",
         )
 
     def attempt(
@@ -263,43 +278,45 @@ class Study:
         run: Run,
         start: Model | None,
     ) -> None:
-        """One trial: trained, judged, recorded, and kept if it is the best. One that ran out of time goes on."""
+        """Train, evaluate and record one trial, and keep its model if it is the best; resumes one that ran out of
+        time."""
         self.trials, before = self.finished(), sum(t.seconds for t in self.trials if t.problem == OUT_OF_TIME)
         left = budget - before - sum(trial.seconds for trial in self.trials)
         number, began = len(self.trials) + 1, time.monotonic()
-        score, problem, took = None, "", 0.0
-        watched = dataclasses.replace(run, report=Deadline(run.report, began + left, number))
+        score, problem, training_seconds = None, "", 0.0
+        timed_run = dataclasses.replace(run, report=Deadline(run.report, began + left, number))
         try:
-            made = with_options(method, options)
-            unknown = self.identity["data"] is None  # then a model in the folder can't be told from another's
-            done = train(made, data, self.folder / TRIAL, run=watched, start=start, overwrite=unknown)
-            took = float(done.model.training.get("seconds", 0.0)) if done.status != "trained" else 0.0
+            trial_method = with_options(method, options)
+            unknown = self.identity["data"] is None  # then a model in the folder may have been trained on other data
+            done = train(trial_method, data, self.folder / TRIAL, run=timed_run, start=start, overwrite=unknown)
+            if done.status != "trained":
+                training_seconds = float(done.model.training.get("seconds", 0.0))
             value = task.dev.score(done.model)
             score, problem = (value, "") if math.isfinite(value) else (None, "the score is not defined")
             if number == 1 and score is not None:
                 self.plain = task.test.values(done.model).tolist()
         except OutOfTimeError:
             problem = OUT_OF_TIME
-        except Exception as error:  # whatever a combination of options does, the sweep goes on
+        except Exception as error:  # a failed combination of options does not end the sweep
             problem = f"{type(error).__name__}: {error}".partition("\n")[0].removeprefix("FirthError: ")
-        seconds = max(before + time.monotonic() - began, took)
+        seconds = max(before + time.monotonic() - began, training_seconds)
         self.trials.append(Trial(number, dict(options), score, seconds, problem))
         self.write()
         if problem != OUT_OF_TIME:
             self.settle(method)
 
     def settle(self, method: Method) -> None:
-        """Puts the best trial's model in its place and clears that of any other; safe to be done again after a kill."""
+        """Move the best trial's model to FOLDER/best and remove other finished ones; can be repeated after a kill."""
         trial, best = self.folder / TRIAL, self.folder / BEST
         scored = [each for each in self.trials if each.score is not None]
-        wanted = whole_options(method, best_of(scored)) if scored else None
-        there = finished_identity(trial)
-        if there is not None and wanted is not None and there["options"] == wanted:
+        best_options = full_options(method, best_of(scored)) if scored else None
+        identity = finished_identity(trial)
+        if identity is not None and best_options is not None and identity["options"] == best_options:
             with saying_where(best):
                 put_in_place(trial, best)
-        begun = finished_identity(trial) or unfinished_identity(trial)
-        tried = [whole_options(method, each) for each in self.finished()]
-        if trial.exists() and (begun is None or begun["options"] in tried):
+        identity = finished_identity(trial) or unfinished_identity(trial)
+        tried = [full_options(method, each) for each in self.finished()]
+        if trial.exists() and (identity is None or identity["options"] in tried):
             shutil.rmtree(trial)
 
 
@@ -308,22 +325,23 @@ class OutOfTimeError(Exception):
 
 
 class Deadline:
-    """A report that ends the work when the time is over: whatever takes long tells its progress."""
+    """A report that raises `OutOfTimeError` when the time is over; all long work reports its progress."""
 
     def __init__(self, report: Report, last: float, number: int) -> None:
         self.report, self.last, self.number = report, last, number
 
-    def look(self) -> None:
+    def check_time(self) -> None:
+        """Raise if the time is over."""
         if time.monotonic() > self.last:
             self.report.end()
             raise OutOfTimeError
 
     def begin(self, task: str, total: float, unit: str) -> None:
-        self.look()
+        self.check_time()
         self.report.begin(f"Trial {self.number}: {task}", total, unit)
 
     def step(self, done: float, **figures: float) -> None:
-        self.look()
+        self.check_time()
         self.report.step(done, **figures)
 
     def end(self) -> None:
@@ -333,33 +351,32 @@ class Deadline:
         self.report.note(text, code)
 
 
-def check_first(method: Method, run: Run, folder: Path) -> None:
-    """Refuses what can be refused without reading data: a device, processes or a folder that cannot be used."""
+def check_sweep(method: Method, run: Run, folder: Path) -> None:
+    """Refuse a device, processes or a folder that cannot be used, before any data is read."""
     method.check_run(run)
     refuse_processes("A sweep")
     with saying_where(folder):
         check_writable(folder)
-        names = {path.name for path in folder.iterdir() if not HALF.match(path.name)} if folder.exists() else set()
+        names = {path.name for path in folder.iterdir() if not PARTIAL.match(path.name)} if folder.exists() else set()
     if names and RECORD not in names and names != {LOCK}:
-        some = ", ".join(sorted(names)[:3])
         raise FirthError(
             "unsafe_output",
-            "{folder} holds other files ({examples}); choose another folder for the sweep.",
+            "{folder} holds other files ({examples}). Choose another folder for the sweep.",
             folder=folder,
-            examples=some,
+            examples=", ".join(sorted(names)[:3]),
         )
 
 
 @contextlib.contextmanager
-def alone(folder: Path, identity: Mapping[str, Any], overwrite: bool) -> Iterator[Study]:
-    """The sweep in a folder, for this process only."""
+def locked_study(folder: Path, identity: Mapping[str, Any], overwrite: bool) -> Iterator[Study]:
+    """Open the sweep in a folder, locked for this process."""
     with saying_where(folder):
         folder.mkdir(parents=True, exist_ok=True)
         handle = lock(folder, folder)
     try:
         with saying_where(folder):
             for path in folder.iterdir():
-                if HALF.match(path.name) or (overwrite and path.name in (RECORD, TRIAL, BEST)):
+                if PARTIAL.match(path.name) or (overwrite and path.name in (RECORD, TRIAL, BEST)):
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
         study = Study(folder, identity)
         study.write()
@@ -368,27 +385,32 @@ def alone(folder: Path, identity: Mapping[str, Any], overwrite: bool) -> Iterato
         os.close(handle)
 
 
-def identified(values: tuple[Any, ...] | Between) -> Any:
+def space_identity(values: tuple[Any, ...] | Between) -> Any:
+    """Return values or a range as they are stored in the record."""
     return f"{values.low!r} to {values.high!r}" if isinstance(values, Between) else list(values)
 
 
-def whole_options(method: Method, trial: Trial) -> dict[str, Any]:
-    """As they stand in the identity of a model."""
+def full_options(method: Method, trial: Trial) -> dict[str, Any]:
+    """Return all options of a trial's method as they are stored in a model's identity."""
     return dict(json.loads(json.dumps({**method.options(), **trial.options})))
 
 
 def best_of(trials: Any) -> Trial:
-    found: Trial = max(trials, key=lambda trial: (rank(trial), -trial.number))
-    return found
+    """Return the trial with the highest score; of ties the first."""
+    best: Trial = max(trials, key=lambda trial: (rank(trial), -trial.number))
+    return best
 
 
 def rank(trial: Trial) -> float:
+    """Return the score of a trial, −∞ for a failed one."""
     return -math.inf if trial.score is None else trial.score
 
 
-def judged(trial: Trial) -> str:
+def score_text(trial: Trial) -> str:
+    """Format the score of a trial, or the reason why it failed."""
     return trial.problem if trial.score is None else f"{trial.score:.4f}"
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """Format the value of an option."""
     return f"{value:g}" if isinstance(value, float) else str(value)

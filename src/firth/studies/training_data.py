@@ -1,4 +1,4 @@
-"""Whether a model was trained on what it is compared on: with the labels, which excludes it, or on the texts alone."""
+"""Overlap of a model's training data with the data it is compared on: with labels, which excludes it, or texts only."""
 
 from __future__ import annotations
 
@@ -12,99 +12,100 @@ from firth.data.corpus import Corpus
 from firth.data.similar_pairs import SimilarPairs
 from firth.evaluate import SentencePair
 from firth.evaluate.layout import percent
-from firth.studies.contender import Contender
+from firth.studies.compared_models import ComparedModel
 from firth.studies.documents import LEAST, Drawn
 
 LABELS, OTHER_LABELS, TEXTS = "these labels", "other labels", "these texts"
 UNKNOWN, UNKNOWN_LABELS = "unknown", "unknown labels"
 ACCIDENTAL = 0.02  # share of common rows up to which they count as duplicates: public splits have 1 to 2 %
-ASKED = 1 << 16  # hashes kept of the data that is compared on
-SUPERVISED = ("labelled", "examples", "questions", "tagged words")  # kinds of data that methods learn labels from
+SKETCH_SIZE = 1 << 16  # hashes in the sketch of the data that models are compared on
+SUPERVISED = ("labelled", "examples", "questions", "tagged words")  # kinds of training data with labels
 
 
 class TrainingData(NamedTuple):
-    """`share`: of the rows that are compared on, how many the model was trained on; NaN where that is unknown."""
+    """What a model was trained on; `share` is the share of the compared rows in its training data, NaN if unknown."""
 
-    what: str = ""  # "": nothing was compared on rows
+    what: str = ""  # "" if models were not compared on rows
     share: float = math.nan
 
     @property
     def excluded(self) -> bool:
-        """From the recommendation: what it was trained to give on these rows says little of others."""
+        """Whether the model is excluded from the recommendation, because its scores on training rows are too high."""
         return self.what == LABELS
 
     def __str__(self) -> str:
         return f"{self.what} ({percent(self.share)})" if self.share > 0 else self.what or "–"
 
 
-NOT_ASKED = TrainingData()
+NOT_COMPARED = TrainingData()
 
 
-class Asked:
-    """What models are compared on; read only as far as one of them has something to be compared with."""
+class EvaluationData:
+    """The data that models are compared on, read only when it is needed."""
 
     def __init__(self, documents: Drawn | None, pairs: Sequence[SentencePair]) -> None:
         self.documents, self.sentence_pairs = documents, pairs
 
     @cached_property
     def texts(self) -> RowSketch:
-        """All documents, not only those that were drawn."""
+        """A sketch of all documents, not only of the sampled ones."""
         if self.documents is None:
             return RowSketch()
         corpus = self.documents.corpus
         texts: Iterable[str] = self.documents.texts if corpus is None else (text for _, text in corpus)
-        return RowSketch.of(texts, size=ASKED)
+        return RowSketch.of(texts, size=SKETCH_SIZE)
 
     @cached_property
     def pairs(self) -> RowSketch:
-        return RowSketch.of_pairs(((pair[0], pair[1]) for pair in self.sentence_pairs), size=ASKED)
+        """A sketch of the sentence pairs."""
+        return RowSketch.of_pairs(((pair[0], pair[1]) for pair in self.sentence_pairs), size=SKETCH_SIZE)
 
     @cached_property
     def fingerprints(self) -> dict[str, bool]:
-        """What a training on the same files has as its data's fingerprint, and whether that is with the labels."""
+        """The data fingerprints of trainings on the same files, and whether each includes the labels."""
         if self.documents is None or self.documents.corpus is None:
             return {}
         corpus, label = self.documents.corpus, self.documents.label
-        found = {
+        fingerprints = {
             corpus.fingerprint(): False,
             SimilarPairs(corpus, text=corpus.column, unit=corpus.unit).fingerprint(): False,
         }
         if label:
-            found[Corpus(corpus, unit=corpus.unit, column=corpus.column, tags=label).fingerprint()] = True
-        return {name: labelled for name, labelled in found.items() if name is not None}
+            fingerprints[Corpus(corpus, unit=corpus.unit, column=corpus.column, tags=label).fingerprint()] = True
+        return {name: with_labels for name, with_labels in fingerprints.items() if name is not None}
 
 
-def training_data(each: Contender, asked: Asked) -> TrainingData:
-    """Of one model: by the rows that it recorded, or else by the fingerprint of its data."""
+def training_data(each: ComparedModel, evaluated: EvaluationData) -> TrainingData:
+    """Compare a model's training data with the evaluated data, by recorded rows or else by fingerprint."""
     if each.model is None:
         return TrainingData(UNKNOWN)
     training, supervised = each.model.training, each.model.method.kind in SUPERVISED
     rows = sketch_in(training)
     if rows is not None:
-        return by_rows(rows, asked)
+        return by_rows(rows, evaluated)
     fingerprint = (training.get("command") or {}).get("data")
-    with_labels = asked.fingerprints.get(fingerprint) if fingerprint else None
+    with_labels = evaluated.fingerprints.get(fingerprint) if fingerprint else None
     if with_labels is None:
         return TrainingData(UNKNOWN_LABELS if supervised else UNKNOWN)
     return TrainingData(LABELS if with_labels or supervised else TEXTS, 1.0)
 
 
-def by_rows(rows: RowSketch, asked: Asked) -> TrainingData:
-    """Of a model that was trained on these rows with labels."""
-    given = [part for part in (asked.texts, asked.pairs) if part.count]
-    found = [rows.share_of(part) for part in given]
-    share = max((share for share, _ in found), default=0.0)
+def by_rows(rows: RowSketch, evaluated: EvaluationData) -> TrainingData:
+    """Compare the labeled training rows of a model with the evaluated data."""
+    parts = [part for part in (evaluated.texts, evaluated.pairs) if part.count]
+    overlaps = [rows.share_of(part) for part in parts]
+    share = max((share for share, _ in overlaps), default=0.0)
     if share > ACCIDENTAL:
         return TrainingData(LABELS, share)
-    enough = all(count >= min(LEAST, len(part.hashes)) for part, (_, count) in zip(given, found, strict=True))
+    enough = all(count >= min(LEAST, len(part.hashes)) for part, (_, count) in zip(parts, overlaps, strict=True))
     return TrainingData(OTHER_LABELS, share) if enough else TrainingData(UNKNOWN_LABELS)
 
 
 def training_note(name: str, data: TrainingData) -> str:
-    """On a model that was trained on some of what it is compared on."""
+    """Return the note on a model whose training data overlaps with the evaluated data."""
     if data.excluded:
         return (
             f"{name} was trained on these labels: {percent(data.share)} of the rows are in its training data. It is "
-            "not recommended; compare it on rows that it was not trained on."
+            "never recommended; compare it on rows that it was not trained on."
         )
-    return f"{name} was trained on these texts, without their labels: on new texts it may do worse."
+    return f"{name} was trained on these texts, without their labels; it may do worse on new texts."

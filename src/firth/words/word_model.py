@@ -65,7 +65,9 @@ class WordOptions(Method):
             max_size=self.max_vocabulary,
             phrases=self.phrases,
             start_vocabulary=start.known if start else None,
-            start_phrases=[[Phrase(*pair[:2]) for pair in phrase_pass] for phrase_pass in start.phrases] if start else (),
+            start_phrases=[[Phrase(*pair[:2]) for pair in phrase_pass] for phrase_pass in start.phrases]
+            if start
+            else (),
             keys=keys,
             run=run,
         )
@@ -270,7 +272,10 @@ def sif_weights(counts: NDArray[Any], total: int, smoothing: float) -> NDArray[n
     """
     if not 0 <= smoothing < math.inf:
         raise FirthError(
-            "invalid_value", "{option} must be a finite number of at least 0; got {got}.", option="smoothing", got=smoothing
+            "invalid_value",
+            "{option} must be a finite number of at least 0; got {got}.",
+            option="smoothing",
+            got=smoothing,
         )
     return smoothing / (smoothing + counts / max(1, total)) if smoothing else None
 

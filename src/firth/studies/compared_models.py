@@ -1,4 +1,4 @@
-"""One of the models that are compared: its words' vectors, how it embeds texts, what it weighs."""
+"""The models of a comparison: their word vectors, how they embed texts, and their size."""
 
 from __future__ import annotations
 
@@ -20,43 +20,45 @@ from firth.data.tokenizer import tokenizer
 from firth.formats import read_vectors
 from firth.formats.fasttext import is_fasttext
 
-OTHER_KINDS = ("table", "graph", "ratings")  # what models learn from that is no text
+OTHER_KINDS = ("table", "graph", "ratings")  # kinds of training data other than text
 WARM_UP = 32  # texts embedded before the clock starts
 
 Embed = Callable[[Sequence[str]], tuple[Matrix, int, int]]  # rows; words with a vector, words without
 
 
 @dataclass(frozen=True)
-class Contender:
-    """`vectors` are those of its words, None where it has no table; `embed` is None where it embeds no texts."""
+class ComparedModel:
+    """A model with its word vectors (None if it has none) and its function that embeds texts (None if it cannot)."""
 
     name: str
     vectors: Vectors | None
     embed: Embed | None
-    bytes: int  # on disk; of what was given in memory, there
-    model: Model | None = None  # None of a file of vectors
+    bytes: int  # size on disk, or in memory for a model that was passed as an object
+    model: Model | None = None  # None for a file of vectors
     memory: int = 0  # bytes of its arrays
 
     @property
     def training_seconds(self) -> float:
-        """NaN where that is not known."""
+        """The training time; NaN if unknown."""
         seconds = None if self.model is None else self.model.training.get("seconds")
         return float(seconds) if isinstance(seconds, int | float) else math.nan
 
     def rows(self, texts: Sequence[str]) -> Matrix:
+        """Return one vector per text."""
         return self.embedded(texts)[0]
 
     def embedded(self, texts: Sequence[str]) -> tuple[Matrix, int, int]:
+        """Return one vector per text, and the numbers of words with and without a vector."""
         assert self.embed is not None
         rows, known, unknown = self.embed(texts)
         if not np.isfinite(rows).all():
             raise FirthError(
-                "non_finite", "{name} gives a text NaN or infinity; such a model can't be compared.", name=self.name
+                "non_finite", "{name} cannot be compared: it embeds a text with NaN or infinity.", name=self.name
             )
         return rows, known, unknown
 
     def timed(self, texts: Sequence[str]) -> tuple[Matrix, float, float]:
-        """Rows, the share of words that have a vector, and texts a second."""
+        """Return the vectors, the share of words that have a vector, and texts per second."""
         self.rows(texts[:WARM_UP])
         started = time.perf_counter()
         rows, known, unknown = self.embedded(texts)
@@ -64,28 +66,31 @@ class Contender:
         return rows, known / (known + unknown) if known + unknown else np.nan, len(texts) / max(seconds, 1e-9)
 
 
-def contenders(models: Sequence[Any] | Mapping[str, Any]) -> list[Contender]:
-    """Models, vectors, or paths to either; in a list, paths give the names, or NAME=PATH does."""
+def compared_models(models: Sequence[Any] | Mapping[str, Any]) -> list[ComparedModel]:
+    """Load models, vectors, or paths to either; in a list, they are named by their paths or as NAME=PATH."""
     if isinstance(models, (str, os.PathLike, Model, Vectors)):
         raise FirthError(
-            "invalid_type", "compare takes a list of models, or names with models; got one. Put it in a list."
+            "invalid_type",
+            "compare takes a list of models or a mapping of names to models; got a single {got}.",
+            got=type(models).__name__,
         )
     named = dict(models) if isinstance(models, Mapping) else named_models(models)
     if not named:
         raise FirthError("too_few", "compare needs at least one model.")
-    return [contender(name, model) for name, model in named.items()]
+    return [compared_model(name, model) for name, model in named.items()]
 
 
 def named_models(models: Sequence[Any]) -> dict[str, Any]:
-    cut = [model.partition("=") if has_name(model) else ("", "", model) for model in models]
-    others = iter(names_of([model for name, _, model in cut if not name]))
+    """Return the models by name."""
+    split = [model.partition("=") if has_name(model) else ("", "", model) for model in models]
+    default_names = iter(names_of([model for name, _, model in split if not name]))
     named: dict[str, Any] = {}
-    for given, _, model in cut:
-        name = given or next(others)
+    for explicit_name, _, model in split:
+        name = explicit_name or next(default_names)
         if name in named:
             raise FirthError(
                 "duplicate_name",
-                "Two are called {name!r}: give one another name, as in other={model}.",
+                "Two models are called {name!r}. Give one another name, as in other={model}.",
                 name=name,
                 model=model,
             )
@@ -94,64 +99,65 @@ def named_models(models: Sequence[Any]) -> dict[str, Any]:
 
 
 def has_name(model: Any) -> bool:
-    """Whether it is NAME=PATH, and no path with such a sign in it."""
+    """Return whether a model is given as NAME=PATH, and is not a path that contains =."""
     if not isinstance(model, str) or "=" not in model or Path(model).exists():
         return False
     return os.sep not in model.partition("=")[0]
 
 
 def names_of(models: Sequence[Any]) -> list[str]:
-    """The last part of each path where that tells them apart, else the whole; others by kind and place."""
+    """Return the last part of each path if these are unique, else the full paths; objects are named by their class."""
     paths = [os.fspath(model) if isinstance(model, (str, os.PathLike)) else None for model in models]
-    given = [path for path in paths if path is not None]
-    if len(set(given)) < len(given):
-        twice = next(path for path in given if given.count(path) > 1)
-        raise FirthError(
-            "duplicate_name", "{twice} is given twice; a model needs no comparing with itself.", twice=twice
-        )
-    short = [Path(path).name or path for path in given]
-    shown = dict(zip(given, short if len(set(short)) == len(short) else given, strict=True))
+    used_paths = [path for path in paths if path is not None]
+    if len(set(used_paths)) < len(used_paths):
+        twice = next(path for path in used_paths if used_paths.count(path) > 1)
+        raise FirthError("duplicate_name", "{path} is given twice. Pass each model once.", path=twice)
+    short = [Path(path).name or path for path in used_paths]
+    names = dict(zip(used_paths, short if len(set(short)) == len(short) else used_paths, strict=True))
     return [
-        shown[path] if path is not None else f"{type(model).__name__} {place}"
-        for place, (path, model) in enumerate(zip(paths, models, strict=True), 1)
+        names[path] if path is not None else f"{type(model).__name__} {number}"
+        for number, (path, model) in enumerate(zip(paths, models, strict=True), 1)
     ]
 
 
-def contender(name: str, source: Any) -> Contender:
+def compared_model(name: str, source: Any) -> ComparedModel:
+    """Load one model, or wrap a model or vectors that are loaded already."""
     size = None
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         if not path.exists():
-            raise FirthError("not_found", "{path}: no such model or vector file.", path=path)
+            raise FirthError("not_found", "There is no model or file of vectors at {path}.", path=path)
         size = disk_size(path)
         source = load(path) if path.is_dir() or is_fasttext(path) else read_vectors(path)
     if isinstance(source, Vectors):
         memory = source.matrix.nbytes
-        return Contender(name, source, averaging(source), size or memory, memory=memory)
+        return ComparedModel(name, source, averaging(source), size or memory, memory=memory)
     if not isinstance(source, Model):
         raise FirthError(
             "invalid_type",
-            "{name} is no model, vectors, or path to one; got {got}.",
+            "{name} must be a model, vectors, or a path to either; got {got}.",
             name=name,
             got=type(source).__name__,
         )
     memory = sum(array.nbytes for array in source.parts().arrays.values())
-    return Contender(name, word_table(source), embedding(source), size or memory, source, memory)
+    return ComparedModel(name, word_table(source), embedding(source), size or memory, source, memory)
 
 
 def word_table(model: Model) -> Vectors | None:
-    """The main table may be of documents; those of nodes and items are compared as words are."""
+    """Return the table of words; nodes and items are compared like words, documents are not."""
     if not isinstance(model, HasVectors):
         return None
     return model.vectors if model.method.kind in OTHER_KINDS else model.tables.get("words")
 
 
 def disk_size(path: Path) -> int:
+    """Return the size of a file or folder in bytes."""
     files = path.rglob("*") if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def embedding(model: Any) -> Embed | None:
+    """Return the function that embeds texts with this model; None if it does not embed texts."""
     pool, plain = getattr(model, "pool", None), getattr(model, "embed", None)
     if model.method.kind in OTHER_KINDS or (pool is None and plain is None):
         return None
@@ -166,20 +172,22 @@ def embedding(model: Any) -> Embed | None:
 
 
 def averaging(vectors: Vectors) -> Embed:
-    """A file of vectors has no way of its own to read texts: the mean over a text's words, as written or in lower
-    case."""
+    """Return a function that embeds texts with a file of vectors, as the mean over a text's words.
+
+    A word is looked up as written, then in lower case.
+    """
     split = tokenizer("words", lowercase=False)
 
     def embed(texts: Sequence[str]) -> tuple[Matrix, int, int]:
         matrix = np.zeros((len(texts), vectors.dim), dtype=np.float32)
         known = unknown = 0
         rows = vectors.rows
-        for place, text in enumerate(texts):
+        for number, text in enumerate(texts):
             words = split(text)
-            found = [row for word in words if (row := rows.get(word, rows.get(word.lower()))) is not None]
-            known, unknown = known + len(found), unknown + len(words) - len(found)
-            if found:
-                matrix[place] = vectors.matrix[found].mean(axis=0)
+            word_rows = [row for word in words if (row := rows.get(word, rows.get(word.lower()))) is not None]
+            known, unknown = known + len(word_rows), unknown + len(words) - len(word_rows)
+            if word_rows:
+                matrix[number] = vectors.matrix[word_rows].mean(axis=0)
         return matrix, known, unknown
 
     return embed
