@@ -97,13 +97,13 @@ def same(kind: str, file: Path, size: int, mine: Path, theirs: Path) -> str:
     if kind == "bytes":
         return "equal, merges too" if (a["vocab"], a["merges"]) == (b["vocab"], b["merges"]) else "DIFFERENT"
     words = count_pieces(firth.Corpus(file), "bert", True, firth.Run()).words
-    begin = bpe.start(firth.WordPiece().special_tokens, bpe.alphabet(words), prefix="##")
+    begin = bpe.initial_tokens(firth.WordPiece().special_tokens, bpe.alphabet(words), prefix="##")
     vocab = b["vocab"]
     first = sorted(vocab, key=vocab.__getitem__)[: len(begin.tokens)]
     place = {token: id for id, token in enumerate(first)}
     to = np.array([place[token] for token in begin.tokens] + [-1], dtype=np.int32)
-    renumbered = begin._replace(tokens=first, usual=to[begin.usual], marked=to[begin.marked])
-    learned = bpe.learn(words, renumbered, size, 2)
+    renumbered = begin._replace(tokens=first, plain_ids=to[begin.plain_ids], affixed_ids=to[begin.affixed_ids])
+    learned = bpe.train(words, renumbered, size, 2)
     return "equal" if {token: id for id, token in enumerate(learned.tokens)} == vocab else "DIFFERENT"
 
 

@@ -93,6 +93,12 @@ NAMES = (
     Name("PeopleModel", "RecommenderModel"),
     Name("noise_exponent", "negative_exponent", quoted=True),
     Name("batch_rows", "batch_size", quoted=True),
+    Name("MOST_CHARACTERS", "MAX_CHARACTERS"),
+    Name("MOST_GROUP", "MAX_GROUP"),
+    Name("MOST_TAGS", "MAX_TAGS"),
+    Name("MOST_WINDOW", "MAX_WINDOW"),
+    Name("FEWEST_TRIES", "MIN_TRIES"),
+    Name("Found", "SearchResult", files=("src/firth/index/*", "*kernels/*search.py")),
 )
 
 

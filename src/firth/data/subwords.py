@@ -69,11 +69,11 @@ class BPE:
         if self.level == "bytes":
             pieces = counted(corpus, "gpt2", False, run)
             letters = kernel.alphabet(kernel.Words.of(dict.fromkeys(BYTE_LETTERS.values(), 1)))
-            learned = learn(self, pieces, kernel.start(self.special, letters), run)
+            learned = learn(self, pieces, kernel.initial_tokens(self.special, letters), run)
             return SubwordTokenizer(bytes_engine(*model_of(learned), self.special))
         pieces = counted(corpus, "bert", self.lowercase, run)
         characters = most_frequent(self, pieces, "<unk>", run)
-        learned = learn(self, pieces, kernel.start(self.special, characters, suffix=END_OF_WORD), run)
+        learned = learn(self, pieces, kernel.initial_tokens(self.special, characters, suffix=END_OF_WORD), run)
         return SubwordTokenizer(characters_engine(*model_of(learned), self.special, self.lowercase))
 
 
@@ -99,7 +99,7 @@ class WordPiece:
         load_engine()
         pieces = counted(corpus, "bert", self.lowercase, run)
         characters = most_frequent(self, pieces, "[UNK]", run)
-        learned = learn(self, pieces, kernel.start(self.special_tokens, characters, prefix="##"), run)
+        learned = learn(self, pieces, kernel.initial_tokens(self.special_tokens, characters, prefix="##"), run)
         return SubwordTokenizer(wordpiece_engine(model_of(learned)[0], self.lowercase, self.special_tokens))
 
 
@@ -159,7 +159,7 @@ def counted(corpus: Any, split: str, lowercase: bool, run: Run) -> Pieces:
 def most_frequent(settings: BPE | WordPiece, pieces: Pieces, unknown: str, run: Run) -> kernel.Alphabet:
     """The characters kept; what is left out is said."""
     found = kernel.alphabet(pieces.words)
-    kept = kernel.kept(found, settings.max_characters)
+    kept = kernel.most_frequent(found, settings.max_characters)
     if len(kept.codes) < len(found.codes):
         left_out, share = len(found.codes) - len(kept.codes), 1 - kept.counts.sum() / found.counts.sum()
         run.report.note(
@@ -169,7 +169,7 @@ def most_frequent(settings: BPE | WordPiece, pieces: Pieces, unknown: str, run: 
     return kept
 
 
-def learn(settings: BPE | WordPiece, pieces: Pieces, begin: kernel.Start, run: Run) -> kernel.Learned:
+def learn(settings: BPE | WordPiece, pieces: Pieces, begin: kernel.InitialTokens, run: Run) -> kernel.TrainedBpe:
     first, size, name = len(begin.tokens), settings.size, type(settings).__name__
     if first > size:
         raise FirthError(
@@ -181,7 +181,7 @@ def learn(settings: BPE | WordPiece, pieces: Pieces, begin: kernel.Start, run: R
         )
     run.report.begin("merging", size - first, "tokens")
     try:
-        learned = kernel.learn(pieces.words, begin, size, settings.min_count, run.report.step)
+        learned = kernel.train(pieces.words, begin, size, settings.min_count, run.report.step)
     finally:
         run.report.end()
     if len(learned.tokens) < size:
@@ -192,7 +192,7 @@ def learn(settings: BPE | WordPiece, pieces: Pieces, begin: kernel.Start, run: R
     return learned
 
 
-def model_of(learned: kernel.Learned) -> tuple[dict[str, int], list[tuple[str, str]]]:
+def model_of(learned: kernel.TrainedBpe) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Vocabulary and merges as the engine takes them; of a pair that was joined twice, the last time counts."""
     pairs: dict[tuple[int, int], None] = {}
     for merge in learned.merges:

@@ -1,7 +1,7 @@
 """A model that labels texts, and the same in fastText's files.
 
 Predictions go by fastText's own rules whoever trained the model: 1e-5 is added to each probability, and sigmoids are
-looked up in a table of 512 steps (`kernels.classify.predicted`). So both programs name the same labels in the same
+looked up in a table of 512 steps (`label_probabilities`). So both programs name the same labels in the same
 order, with the same probabilities, except that what fastText gives as 1.00001 is 1 here.
 """
 

@@ -119,12 +119,12 @@ def lay_out(tokens: Tokens, start: Doc2VecModel | None, run: Run) -> Layout:
         whose = "the model to go on from, or of another text" if start else "another text"
         run.report.note(f"{again:,} of {len(tokens):,} texts have the key of {whose}: texts of one key share a vector.")
     sizes = np.fromiter(map(len, tokens.tags), np.int64) if tokens.tags else np.zeros(len(tokens), np.int64)
-    if sizes.max() >= kernel.MOST_TAGS:
+    if sizes.max() >= kernel.MAX_TAGS:
         most = int(sizes.argmax())
         raise FirthError(
             "too_large",
             "A document has at most {most_tags} tags; {key!r} has {size:,}.",
-            most_tags=kernel.MOST_TAGS - 1,
+            most_tags=kernel.MAX_TAGS - 1,
             key=tokens.keys[most],
             size=sizes[most],
         )

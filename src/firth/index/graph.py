@@ -33,7 +33,7 @@ from firth.data.cache import cache_folder
 from firth.index.scan import best, scan
 from firth.index.segment import BLOCK, SKETCHED, Positions, Segment, Space, damaged
 from firth.index.snapshot import Snapshot
-from firth.kernels.search import Found, sketch_rows
+from firth.kernels.search import SearchResult, sketch_rows
 
 CONNECTIONS, ADDING, SEARCHING = 16, 128, 128  # edges a row; candidates looked at when a row is added, when asked
 SHORT = 0.05  # of the rows permitted, below which a scan of these is quicker
@@ -179,7 +179,7 @@ def longest(segments: Sequence[Segment]) -> float:
 
 def approximate(
     graph: Graph, state: Snapshot, listed: Sequence[Positions | None], queries: Matrix, k: int, threads: int
-) -> Found:
+) -> SearchResult:
     """As `scan`: what the graph finds among its rows, judged by the stored numbers, and a scan of those behind them."""
     behind: list[Positions | None] = []
     permitted = 0  # rows of the graph that may be found
@@ -191,7 +191,9 @@ def approximate(
     found = graph.search(queries, k, permitted, flags(state, listed), threads)
     if found is None:
         return scan(state, listed, queries, k, threads)
-    near = Found(np.full((len(queries), k), -np.inf, dtype=np.float32), np.full((len(queries), k), -1, dtype=np.int64))
+    near = SearchResult(
+        np.full((len(queries), k), -np.inf, dtype=np.float32), np.full((len(queries), k), -1, dtype=np.int64)
+    )
     for number, own in enumerate(found):
         one = scan(state, chosen(state, own), queries[number : number + 1], k, threads=1)
         near.scores[number, : one.rows.shape[1]], near.rows[number, : one.rows.shape[1]] = one.scores[0], one.rows[0]

@@ -33,7 +33,7 @@ from firth.index.scan import scan
 from firth.index.segment import NUMBERS, Segment, Space, check_lengths, make_segment
 from firth.index.snapshot import Snapshot
 from firth.index.store import Store
-from firth.kernels.search import Found
+from firth.kernels.search import SearchResult
 
 EXACT_NUMBERS = 1 << 28  # from here on `optimize` builds a graph: a look at so many bytes takes a core some 20 ms
 FUSED = 100  # how deep the two rankings are looked at that become one
@@ -318,7 +318,7 @@ class Index:
         found = [hits(state, ranking) for ranking in rankings]
         return found[0] if isinstance(query, str) or matrix.ndim == 1 else found
 
-    def find(self, queries: ArrayLike, k: int = 10, *, where: str | None = None, exact: bool = False) -> Found:
+    def find(self, queries: ArrayLike, k: int = 10, *, where: str | None = None, exact: bool = False) -> SearchResult:
         """`search` for arrays: scores and positions (−1 where there are fewer than k), a row a query."""
         asked = self._queries(self._numbers(queries))
         return self._nearest(*self._state(exact), asked, check_count("k", k), where)
@@ -331,7 +331,7 @@ class Index:
         self._tell_once()
         return found
 
-    def _nearest(self, state: Snapshot, graph: Graph | None, asked: Matrix, k: int, where: str | None) -> Found:
+    def _nearest(self, state: Snapshot, graph: Graph | None, asked: Matrix, k: int, where: str | None) -> SearchResult:
         k = min(k, max(1, len(state)))
         listed = allowed(state, where)
         threads = available_cores()
@@ -340,7 +340,7 @@ class Index:
         else:
             found = scan(state, listed, asked, k, threads)
         if self.space.metric == "euclidean":
-            return Found(np.sqrt(np.maximum(-found.scores, 0)), found.rows)
+            return SearchResult(np.sqrt(np.maximum(-found.scores, 0)), found.rows)
         return found
 
     def _numbers(self, query: Any) -> Matrix:

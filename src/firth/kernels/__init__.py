@@ -1,4 +1,4 @@
-"""Arrays in, arrays out: native kernels and their readable NumPy twins."""
+"""Native kernels that take and return arrays, each with a readable NumPy reference implementation (its twin)."""
 
 from __future__ import annotations
 

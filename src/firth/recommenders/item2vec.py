@@ -40,7 +40,7 @@ class Item2Vec(Method):
         False, "order counts: neighbours are those before and after an item; off: any two of a basket"
     )
     window: int = option(
-        20, "items each side; baskets that are longer are shuffled for every pass", low=1, high=kernel.MOST_WINDOW
+        20, "items each side; baskets that are longer are shuffled for every pass", low=1, high=kernel.MAX_WINDOW
     )
     negatives: int = option(5, "noise items for each window", low=1, high=1000)
     negative_exponent: float = option(0.75, "noise items are drawn by count to this power", low=-2, high=2)

@@ -28,7 +28,7 @@ class GloVe(PairOptions):
     model: ClassVar[type[Model]] = GloVeModel
 
     dim: int = option(100, "length of the vectors", low=1, high=65536)
-    window: int = option(10, "words each side", low=1, high=kernel.MOST_WINDOW)
+    window: int = option(10, "words each side", low=1, high=kernel.MAX_WINDOW)
     weighting: str | None = option(
         None,
         "a neighbour at distance d counts 1, 1/d or (window-d+1)/window; none = harmonic from a million words on, flat "

@@ -32,7 +32,7 @@ class Counted(NamedTuple):
 class PairOptions(WordOptions):
     """Which pairs of a text count, and how much."""
 
-    window: int = option(5, "words each side", low=1, high=kernel.MOST_WINDOW)
+    window: int = option(5, "words each side", low=1, high=kernel.MAX_WINDOW)
     side: str = option("both", "where a word's contexts stand", choices=kernel.SIDES)
     weighting: str | None = option(
         "flat", "a neighbour at distance d counts 1, 1/d or (window-d+1)/window", choices=kernel.WEIGHTINGS

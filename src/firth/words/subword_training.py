@@ -141,4 +141,4 @@ class SubwordTraining(Training):
     def task(self) -> kernel.Task:
         words = self.tokens.vocabulary.tokens
         pieces = self.subwords.lists(words, np.arange(len(words), dtype=np.int32), len(words))
-        return replace(super().task(), pieces=pieces)
+        return replace(super().task(), subwords=pieces)

@@ -53,7 +53,7 @@ class PredictOptions(Method):
     """What all have in common that predict within windows."""
 
     dim: int = option(100, "length of the vectors", low=1, high=65536)
-    window: int = option(5, "words each side", low=1, high=kernel.MOST_WINDOW)
+    window: int = option(5, "words each side", low=1, high=kernel.MAX_WINDOW)
     loss: str = option("negative", "noise words, a Huffman tree, or the exact softmax", choices=kernel.LOSSES)
     negatives: int = option(5, "noise words for each window (loss=negative)", low=1, high=1000)
     negative_exponent: float = option(0.75, "noise words are drawn by count to this power", low=-2, high=2)
@@ -221,7 +221,7 @@ class Training(Loop):
         if group.tokens == 1 or alone or len(self.tokens.vocabulary) < GROUPED:
             return {}
         drawn, counted = (math.ceil(share * method.negatives) for share in (group.drawn, group.counted))
-        return {"group": group.tokens, "drawn": drawn, "negatives": counted}
+        return {"group": group.tokens, "group_negatives": drawn, "negatives": counted}
 
     def task(self) -> kernel.Task:
         method, counts = self.method, self.tokens.vocabulary.counts
