@@ -131,7 +131,7 @@ def nearest(data: Path, asked: int, dim: int) -> Iterator[str]:
 def machine() -> str:
     with Path("/proc/cpuinfo").open() as file:
         model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
-    return f"{model}, {firth.Run().cores} cores, {kernels.chosen_isa()}, scikit-learn {sklearn.__version__}"
+    return f"{model}, {firth.Run().cores} cores, {kernels.active_isa()}, scikit-learn {sklearn.__version__}"
 
 
 def main() -> None:

@@ -240,7 +240,7 @@ def write_results(results: dict[str, Any]) -> None:
 def machine() -> str:
     with Path("/proc/cpuinfo").open() as file:
         model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
-    return f"{model}, {kernels.chosen_isa()}"
+    return f"{model}, {kernels.active_isa()}"
 
 
 def main() -> None:

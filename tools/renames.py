@@ -98,6 +98,8 @@ NAMES = (
     Name("MOST_TAGS", "MAX_TAGS"),
     Name("MOST_WINDOW", "MAX_WINDOW"),
     Name("FEWEST_TRIES", "MIN_TRIES"),
+    Name("chosen_isa", "active_isa"),
+    Name("Labeller", "LabelPredictor"),
     Name("Found", "SearchResult", files=("src/firth/index/*", "*kernels/*search.py")),
 )
 

@@ -61,6 +61,6 @@ def test_result_is_independent_of_threads() -> None:
 
 
 def test_invalid_shapes_raise() -> None:
-    with pytest.raises(ValueError, match="a row for each token"):
+    with pytest.raises(ValueError, match="one row per token"):
         WordPieces(TOKENS, True, 1).means(["a"], TABLE[:-1], 1)
     assert WordPieces([], True, 0).ids(["a"])[0].tolist() == []

@@ -118,5 +118,5 @@ def test_invalid_arrays_raise() -> None:
         (b"a\0", counts, b"a\0", codes * 0 + 0x110000, ids),
         (b"a\0", counts, b"a\0a\0", codes, ids),
     ]:
-        with pytest.raises(ValueError, match=r"must|need"):
+        with pytest.raises(ValueError, match="must"):
             _native.BpeTrainer(text, word_counts, tokens, characters, first, first, False, "")

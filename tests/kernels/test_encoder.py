@@ -67,11 +67,11 @@ def test_row_is_independent_of_other_texts(isa, quantized):
     shape = SHAPES[0]
     encoder, last = Encoder(make_arrays(shape), shape, quantized), np.array([0, 0, 1], np.float32)
     texts = make_texts([*LENGTHS, *range(1, 61, 3)])
-    batch_rows = encoder.encode(*concatenated(texts), last, threads=3)
-    assert batch_rows.tobytes() == encoder.encode(*concatenated(texts), last, threads=1).tobytes()
+    batch_size = encoder.encode(*concatenated(texts), last, threads=3)
+    assert batch_size.tobytes() == encoder.encode(*concatenated(texts), last, threads=1).tobytes()
     reversed_rows = encoder.encode(*concatenated(texts[::-1]), last, threads=2)[::-1]
-    assert np.array_equal(reversed_rows, batch_rows)
-    for row, text in zip(batch_rows, texts, strict=True):
+    assert np.array_equal(reversed_rows, batch_size)
+    for row, text in zip(batch_size, texts, strict=True):
         assert np.array_equal(encoder.encode(text, np.array([0, len(text)]), last)[0], row)
 
 
@@ -104,11 +104,11 @@ def test_no_texts_give_no_rows():
     [
         ([50], [0, 1], [0, 0, 1], "columns"),
         ([-1], [0, 1], [0, 0, 1], "columns"),
-        ([1], [0, 0, 1], [0, 0, 1], "token"),
-        ([1] * 61, [0, 61], [0, 0, 1], "places"),
+        ([1], [0, 0, 1], [0, 0, 1], "from 1 token"),
+        ([1] * 61, [0, 61], [0, 0, 1], "as there are positions"),
         ([1], [0, 2], [0, 0, 1], "last start"),
-        ([1], [0, 1], [0, 1], "weight a layer"),
-        ([1], [0, 1], [0, 0, 0], "asked for"),
+        ([1], [0, 1], [0, 1], "weight per layer"),
+        ([1], [0, 1], [0, 0, 0], "not be zero"),
     ],
 )
 def test_invalid_inputs_raise(ids, starts, weights, rule):
@@ -122,7 +122,7 @@ def test_invalid_weights_raise():
     arrays = make_arrays(SHAPES[0])
     with pytest.raises(ValueError, match="missing"):
         Encoder(arrays[:-1], SHAPES[0])
-    with pytest.raises(ValueError, match="another size"):
+    with pytest.raises(ValueError, match="wrong size"):
         Encoder([*arrays[:-1], arrays[-1][:-1]], SHAPES[0])
     with pytest.raises(ValueError, match="multiple"):
         Encoder(arrays, Shape(2, 64, 3, 96, 60))

@@ -112,6 +112,6 @@ def test_counts_are_independent_of_blocks_and_threads(
         encoder = kernel.TextEncoder(*rule, slots, unit)
         for block in corpus.blocks(size * (1000 if large else 1), rule[0]):
             encoder.encode(kernel.as_bytes(bytes(block.data)), block.ends)
-    assert encoder.facts()[0] == 1
+    assert encoder.statistics()[0] == 1
     merged = kernel.merge(encoder, 1, None)
     assert dict(zip(merged.words, merged.counts.tolist(), strict=True)) == expected

@@ -294,7 +294,7 @@ def test_invalid_arrays_raise():
 def test_unknown_instruction_set_is_named(monkeypatch):
     monkeypatch.setenv("FIRTH_ISA", "abacus")
     with pytest.raises(ValueError, match=r"FIRTH_ISA must be one of baseline.*abacus"):
-        kernels.chosen_isa()
+        kernels.active_isa()
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=60))

@@ -166,15 +166,15 @@ def test_invalid_arrays_raise():
     matrix, queries, scales, _ = make_data(10, 8, 2)
     with pytest.raises(ValueError, match="as wide as the matrix"):
         search_rows(matrix, queries[:, :3], 1)
-    with pytest.raises(ValueError, match="a scale a row"):
+    with pytest.raises(ValueError, match="one scale per row"):
         search_rows(matrix, queries, 1, scales=scales[:3])
     for listed in ([3, 3], [0, 10], [-1]):
-        with pytest.raises(ValueError, match="listed rows must rise"):
+        with pytest.raises(ValueError, match="listed rows must be ascending"):
             search_rows(matrix, queries, 1, listed=np.array(listed, dtype=np.int64))
     with pytest.raises(ValueError, match="k and threads"):
         search_rows(matrix, queries, 0)
     sketch = sketch_rows(matrix)
-    with pytest.raises(ValueError, match="a step, sum, error and norm a row"):
+    with pytest.raises(ValueError, match="one step, sum, error and norm per row"):
         search_rows(matrix, queries, 1, sketch=Sketch(sketch.codes, *(array[:2] for array in sketch[1:])))
     with pytest.raises(ValueError, match="the matrix's rows"):
         search_rows(matrix, queries, 1, sketch=Sketch(sketch.codes[:, :4].copy(), *sketch[1:]))

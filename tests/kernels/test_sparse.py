@@ -80,9 +80,9 @@ def test_count_words_uses_the_allocator(tmp_path):
 
 def test_invalid_arrays_raise():
     ids, starts = np.array([0, 1, 1], np.int32), np.array([0, 3])
-    with pytest.raises(ValueError, match="columns must lie inside"):
+    with pytest.raises(ValueError, match="columns must be inside"):
         count_words(ids, starts, 1)
-    with pytest.raises(ValueError, match="columns must lie inside"):
+    with pytest.raises(ValueError, match="columns must be inside"):
         count_words(np.array([-1], np.int32), np.array([0, 1]), 1)
     with pytest.raises(ValueError, match="last start"):
         count_words(ids, np.array([0, 2]), 2)
@@ -90,10 +90,10 @@ def test_invalid_arrays_raise():
         count_words(ids, np.array([0, 3, 2, 3]), 2)
     for rows in ([0, 1], [0, 3]):  # too few, too many
         columns, counts = np.zeros(rows[-1], np.int32), np.zeros(rows[-1], np.float32)
-        with pytest.raises(ValueError, match="room that count_different found"):
+        with pytest.raises(ValueError, match="must be those of count_distinct"):
             _native.count_words(ids, starts, 2, np.array(rows), columns, counts, 1)
     rows, _ = random_rows(0, 5, 8, 0.5)
-    with pytest.raises(ValueError, match="columns must lie inside"):
+    with pytest.raises(ValueError, match="columns must be inside"):
         multiply(rows, np.ones((3, 4), np.float32))
     with pytest.raises(ValueError, match="out must have"):
         _native.multiply(*rows, np.ones((8, 4), np.float32), np.ones((5, 3), np.float32), 1)

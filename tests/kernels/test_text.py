@@ -120,7 +120,7 @@ def encode(data: bytes, ends: list[int], split: str, threads: int, block: int) -
         start += cut
     merged = kernel.merge(encoder, 1, None)
     parts = [np.append(merged.maps[slot], np.int32(-1))[ids] for slot, ids in pieces]
-    return merged, np.concatenate(parts).tolist(), encoder.facts()
+    return merged, np.concatenate(parts).tolist(), encoder.statistics()
 
 
 @given(

@@ -194,10 +194,10 @@ def test_invalid_arrays_raise():
         ({"starts": starts[:-1]}, "last start"),
         ({"starts": starts[::-1].copy()}, "begin with 0"),
         ({"neighbors": neighbors + 1}, "inside"),
-        ({"neighbors": neighbors[::-1].copy()}, "grow within a row"),
+        ({"neighbors": neighbors[::-1].copy()}, "ascend within a row"),
         ({"weights": -weights}, "positive"),
         ({"weights": weights * np.float32(np.nan)}, "positive"),
-        ({"weights": weights[:-1]}, "one a neighbor"),
+        ({"weights": weights[:-1]}, "one entry per neighbor"),
     ]:
         with pytest.raises(ValueError, match=rule):
             NativeWalks(links._replace(**invalid))

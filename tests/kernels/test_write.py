@@ -49,9 +49,9 @@ def test_native_equals_twin(isa: str, activation: str, threads: int) -> None:
 
 def test_invalid_inputs_raise() -> None:
     writer = Writer(make_net("gelu"), 1)
-    with pytest.raises(ValueError, match="within the context"):
+    with pytest.raises(ValueError, match="inside the context"):
         writer.write(np.zeros(DIM, np.float32), POSITIONS)
-    with pytest.raises(ValueError, match="a number a dimension"):
+    with pytest.raises(ValueError, match="one value per dimension"):
         writer.write(np.zeros(DIM + 1, np.float32), 0)
-    with pytest.raises(ValueError, match="a number a dimension of a head"):
+    with pytest.raises(ValueError, match="one value per dimension of a head"):
         writer.write(np.zeros(DIM, np.float32), 0, np.zeros(3, np.float32))

@@ -134,7 +134,7 @@ class Encoded:
     def notes(self, merged: kernel.Merged, split: str, corpus: Corpus | None) -> list[str]:
         """What the user should know of this text."""
         notes = []
-        invalid, unsegmented = self.encoder.facts()
+        invalid, unsegmented = self.encoder.statistics()
         if split == "separated" and corpus:  # a tokenizer in Python was given texts
             invalid += corpus.replaced
         if invalid:

@@ -35,7 +35,7 @@ def count_pieces(corpus: Corpus, split: str, lowercase: bool, run: Run) -> Piece
             "empty_data", "The corpus has no text to learn a tokenizer from: it is empty or has only whitespace."
         )
     notes = []
-    invalid, _ = encoder.facts()
+    invalid, _ = encoder.statistics()
     if invalid:
         notes.append(not_utf8(invalid, corpus))
     if pruned:

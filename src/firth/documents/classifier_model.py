@@ -33,7 +33,7 @@ from firth.documents.classifier_training import ClassifierOptions, Training, row
 from firth.formats.fasttext import FastTextArgs, FastTextFile, SpreadRows
 from firth.kernels import classify as kernel
 from firth.kernels import text as text_kernel
-from firth.kernels._native import Labeller
+from firth.kernels._native import LabelPredictor
 from firth.kernels.product import ProductCodes
 from firth.kernels.subwords import END_OF_LINE, ngrams
 from firth.training.baselines import Bags, Part, Verdict, affordable, label_verdict, shares
@@ -124,11 +124,11 @@ class ClassifierModel(TextModel):
         return rows_of_buckets(self.method, words, buckets, zero_row=len(self.inputs) > rows)
 
     @cached_property
-    def _labellers(self) -> dict[bool, Labeller]:
+    def _labellers(self) -> dict[bool, LabelPredictor]:
         """By whether they split text themselves; made at their first use."""
         return {}
 
-    def _labeller(self, texts: Texts) -> tuple[Labeller, NDArray[np.uint8], NDArray[np.int64]]:
+    def _labeller(self, texts: Texts) -> tuple[LabelPredictor, NDArray[np.uint8], NDArray[np.int64]]:
         """What reads these texts, the texts for native code, and where each ends."""
         check_texts(texts, lists=True)
         native = self._native and all(isinstance(text, str) for text in texts)
@@ -137,33 +137,33 @@ class ClassifierModel(TextModel):
         ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
         return self.labeller(native), text_kernel.as_bytes(b"".join(parts)), ends.astype(np.int64)
 
-    def labeller(self, native: bool) -> Labeller:
+    def labeller(self, native: bool) -> LabelPredictor:
         """The native code that predicts. `native`: it splits text itself; else a NUL stands after each token."""
         if native not in self._labellers:
             self._labellers[native] = self._new_labeller(native)
         return self._labellers[native]
 
-    def _new_labeller(self, native: bool) -> Labeller:
+    def _new_labeller(self, native: bool) -> LabelPredictor:
         method, count = self.method, len(self.labels)
         rows = self._bucket_rows
         outputs = kernel.new_outputs(count, method.dim)
         outputs[:count, : method.dim] = self.outputs
         children = kernel.label_children(self.labels.counts if method.loss == "hierarchical" else np.zeros(0, np.int64))
         try:
-            return Labeller(
-                "".join(token + "\0" for token in self.vocabulary.tokens).encode("utf-8", "surrogatepass"),
-                str(method.tokenizer) if native else "separated",
-                method.lowercase and native,
-                method.minn,
-                method.maxn,
-                method.word_ngrams,
-                np.ascontiguousarray(self.inputs, dtype=np.float32),
-                rows,
-                len(self.vocabulary),
-                outputs,
-                count,
-                kernel.LOSSES.index(method.loss),
-                children,
+            return LabelPredictor(
+                words="".join(token + "\0" for token in self.vocabulary.tokens).encode("utf-8", "surrogatepass"),
+                split=str(method.tokenizer) if native else "separated",
+                lowercase=method.lowercase and native,
+                minn=method.minn,
+                maxn=method.maxn,
+                word_ngrams=method.word_ngrams,
+                inputs=np.ascontiguousarray(self.inputs, dtype=np.float32),
+                bucket_rows=rows,
+                word_count=len(self.vocabulary),
+                outputs=outputs,
+                labels=count,
+                loss=kernel.LOSSES.index(method.loss),
+                children=children,
             )
         except ValueError as error:  # a damaged file; what was learned fits
             raise FirthError("damaged_model", "The classifier is broken: {reason}", reason=str(error)) from None

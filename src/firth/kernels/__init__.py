@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from firth.kernels._native import chosen_isa, instruction_sets
+from firth.kernels._native import active_isa, instruction_sets
 
-__all__ = ["chosen_isa", "instruction_sets"]
+__all__ = ["active_isa", "instruction_sets"]

@@ -81,19 +81,25 @@ def native_trainer(task: Task) -> _native.LabelTrainer:
     """Return the native trainer for a task."""
     inputs = task.inputs
     return _native.LabelTrainer(
-        *map(np.ascontiguousarray, task.texts),
-        inputs.hashes.view(np.int32),
-        *inputs.ngrams,
-        inputs.bucket_rows,
-        task.input_table,
-        task.output_table,
-        task.noise,
-        *task.paths,
-        inputs.words,
-        inputs.word_ngrams,
-        len(task.label_counts),
-        LOSSES.index(task.loss),
-        task.negatives,
+        ids=np.ascontiguousarray(task.texts.ids),
+        starts=np.ascontiguousarray(task.texts.starts),
+        labels=np.ascontiguousarray(task.texts.labels),
+        label_starts=np.ascontiguousarray(task.texts.label_starts),
+        hashes=inputs.hashes.view(np.int32),
+        ngram_starts=inputs.ngrams.starts,
+        ngrams=inputs.ngrams.rows,
+        bucket_rows=inputs.bucket_rows,
+        inputs=task.input_table,
+        outputs=task.output_table,
+        noise=task.noise,
+        path_starts=task.paths.starts,
+        path_nodes=task.paths.nodes,
+        path_turns=task.paths.turns,
+        words=inputs.words,
+        word_ngrams=inputs.word_ngrams,
+        label_count=len(task.label_counts),
+        loss=LOSSES.index(task.loss),
+        negatives=task.negatives,
     )
 
 

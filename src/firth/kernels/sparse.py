@@ -35,7 +35,7 @@ def count_words(
     """
     ids, starts = np.ascontiguousarray(ids), np.ascontiguousarray(starts)
     distinct = np.zeros(len(starts) - 1, dtype=np.int64)
-    _native.count_different(ids, starts, words, distinct, threads)
+    _native.count_distinct(ids, starts, words, distinct, threads)
     rows = np.concatenate([[0], np.cumsum(distinct)]).astype(np.int64)
     columns, counts = allocate(int(rows[-1]), np.int32), allocate(int(rows[-1]), np.float32)
     _native.count_words(ids, starts, words, rows, columns, counts, threads)
