@@ -7,7 +7,8 @@ TORCH := 2.13.0
 
 .PHONY: demo test fuzz check web check-web docs pictures bench install clean
 
-# Installed anew when what it is built from changes.
+# Reinstalled when the sources of the native module change.
+CPP := $(wildcard cpp/*.h cpp/*.cpp cpp/bindings/*.h cpp/bindings/*.cpp)
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/* cpp/*/*)
 
 $(VENV)/firth: $(SOURCES)
@@ -36,6 +37,7 @@ fuzz: $(VENV)/tools
 check: $(VENV)/tools check-web
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -113,8 +113,8 @@ static void pass_row(const AlsTask& task, int64_t row, const float* p, float* su
 }
 
 // Conjugate gradients (Hestenes & Stiefel 1952; Takács et al. 2011 for ALS) for up to GROUP rows at once, so that G is
-// read once for all of them. At any x with residual r the objective is Σ c − Σ c s − r·x with s = y·x; the products s are
-// updated with each step, so the loss is free.
+// read once for all of them. At any x with residual r the objective is Σ c − Σ c s − r·x with s = y·x; the products s
+// are updated with each step, so the loss is free.
 static double iterate(const AlsTask& task, int64_t first, int64_t count, float* scratch) {
     constexpr float SMALL = 1e-20f;
     const int64_t stride = task.stride;
@@ -130,7 +130,8 @@ static double iterate(const AlsTask& task, int64_t first, int64_t count, float* 
             strip(x + i * stride, 1, stride, task.gram, stride, stride, out + i * stride, stride, 0, stride, sign);
     };
     std::memset(scratch, 0, 3 * GROUP * stride * sizeof(float));
-    for (int64_t i = 0; i < count; ++i) std::memcpy(p + i * stride, task.rows + (first + i) * stride, stride * sizeof(float));
+    for (int64_t i = 0; i < count; ++i)
+        std::memcpy(p + i * stride, task.rows + (first + i) * stride, stride * sizeof(float));
     times_gram(p, r, -1.0f);
     for (int64_t i = 0; i < count; ++i) {
         float* residual = r + i * stride;
@@ -156,7 +157,8 @@ static double iterate(const AlsTask& task, int64_t first, int64_t count, float* 
             for (int64_t k = begin; k < end; ++k) products[k - entry] += alpha * dots[k - begin];
             const float new_squared_norm = dot(residual, residual, stride);
             const vec beta = splat(new_squared_norm / squared_norm[i]);
-            for (int64_t d = 0; d < stride; d += LANES) store(direction + d, load(residual + d) + beta * load(direction + d));
+            for (int64_t d = 0; d < stride; d += LANES)
+                store(direction + d, load(residual + d) + beta * load(direction + d));
             squared_norm[i] = new_squared_norm;
         }
     }
@@ -179,10 +181,11 @@ static void cholesky(float* a, int64_t stride, float* diagonal) {
             float* row = a + i * stride;
             for (int64_t k = j; k < i; ++k) {
                 const vec factor = splat(a[k * stride + i]);
-                for (int64_t d = down(i); d < stride; d += LANES) store(row + d, load(row + d) - factor * load(a + k * stride + d));
+                for (int64_t d = down(i); d < stride; d += LANES)
+                    store(row + d, load(row + d) - factor * load(a + k * stride + d));
             }
-            // In a nearly singular matrix, rounding may leave a pivot without a correct digit, or negative. That unknown is
-            // then solved on its own, which keeps it bounded.
+            // In a nearly singular matrix, rounding may leave a pivot without a correct digit, or negative. That
+            // unknown is then solved on its own, which keeps it bounded.
             const bool singular = !(row[i] > 1e-6f * diagonal[i]);
             const float pivot = __builtin_sqrtf(singular ? diagonal[i] : row[i]);
             const vec factor = splat(singular ? 0.0f : 1.0f / pivot);
@@ -224,12 +227,14 @@ static double solve_exactly(const AlsTask& task, int64_t row, float* scratch) {
             const float* y = task.others + (int64_t)task.columns[k + i] * stride;
             const float value = task.values[k + i];
             const float weight = task.gram ? task.alpha * value : 1.0f;
-            const float target = task.gram ? 1.0f + weight : value - task.mean - (task.bias_column >= 0 ? y[task.bias_column] : 0.0f);
+            const float target =
+                task.gram ? 1.0f + weight : value - task.mean - (task.bias_column >= 0 ? y[task.bias_column] : 0.0f);
             constant += task.gram ? (double)target : (double)target * (double)target;
             std::memcpy(plain + i * stride, y, stride * sizeof(float));
             if (task.bias_column >= 0) plain[i * stride + task.bias_column] = 0;
             const vec factor = splat(weight);
-            for (int64_t d = 0; d < stride; d += LANES) store(weighted + i * stride + d, factor * load(plain + i * stride + d));
+            for (int64_t d = 0; d < stride; d += LANES)
+                store(weighted + i * stride + d, factor * load(plain + i * stride + d));
             add(b, target, plain + i * stride, stride);
         }
         outer_products(weighted, plain, count, stride, a);

@@ -22,7 +22,7 @@ struct AlsTask {
     float alpha;
     float mean;
     int bias_column;  // ratings: the column that holds the biases in `others` and 1 in `rows`; -1: none
-    int steps;  // conjugate gradient steps from the row's current value; 0: exact solution
+    int steps;        // conjugate gradient steps from the row's current value; 0: exact solution
 };
 
 // The kernels of one instruction set. The result of a row depends on that row only.
@@ -35,8 +35,8 @@ struct Als {
     double (*solve)(const AlsTask&, int64_t first, int64_t last, float* scratch);
 };
 
-constexpr int64_t GROUP = 8;     // rows that share a pass over G
-constexpr int64_t GATHER = 64;   // entries gathered for one matrix product
+constexpr int64_t GROUP = 8;    // rows that share a pass over G
+constexpr int64_t GATHER = 64;  // entries gathered for one matrix product
 
 // `entries`: the maximum number of entries of GROUP consecutive rows.
 constexpr int64_t scratch_floats(int64_t stride, int64_t entries) {

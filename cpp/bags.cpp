@@ -10,8 +10,8 @@ namespace firth {
 namespace {
 
 constexpr size_t kMaxCharacters = 100;  // of a word
-constexpr int64_t kTexts = 64;           // taken by a thread at a time
-constexpr int kPrefetch = 4;                // rows prefetched ahead
+constexpr int64_t kTexts = 64;          // taken by a thread at a time
+constexpr int kPrefetch = 4;            // rows prefetched ahead
 
 bool is_continuation_byte(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
 

@@ -1,8 +1,8 @@
 // Texts as bags of WordPiece tokens: each text is the mean of its tokens' rows of a table.
 //
-// Text is pre-tokenized as BERT does it (pieces.h). A word is split greedily into the longest token that starts it, then
-// the longest continuations ("##…"). It is unknown as a whole if no token matches at some position or if it has more than
-// 100 characters (Schuster & Nakajima 2012, as in the package `tokenizers`). Unknown words are ignored.
+// Text is pre-tokenized as BERT does it (pieces.h). A word is split greedily into the longest token that starts it,
+// then the longest continuations ("##…"). It is unknown as a whole if no token matches at some position or if it has
+// more than 100 characters (Schuster & Nakajima 2012, as in the package `tokenizers`). Unknown words are ignored.
 #pragma once
 
 #include "pieces.h"

@@ -16,12 +16,15 @@ struct ScoredRow {
 };
 
 // Order of the heaps: the worst row is on top.
-inline bool better(const ScoredRow& a, const ScoredRow& b) { return a.score > b.score || (a.score == b.score && a.row < b.row); }
+inline bool better(const ScoredRow& a, const ScoredRow& b) {
+    return a.score > b.score || (a.score == b.score && a.row < b.row);
+}
 
 class Best {
   public:
     Best(int64_t queries, int64_t k)
-        : k_(static_cast<size_t>(k)), thresholds_(static_cast<size_t>(queries), LOWEST), heaps_(static_cast<size_t>(queries)) {
+        : k_(static_cast<size_t>(k)), thresholds_(static_cast<size_t>(queries), LOWEST),
+          heaps_(static_cast<size_t>(queries)) {
         for (auto& heap : heaps_) heap.reserve(k_);
     }
 

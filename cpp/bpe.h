@@ -1,8 +1,8 @@
 // Training of byte-pair encodings: merges the most frequent adjacent pair repeatedly (Sennrich, Haddow & Birch 2016).
 //
-// The order is that of the package `tokenizers`: the most frequent pair first, ties by smaller ids. A merged pair keeps its
-// count, which matters only if two pairs spell the same token ("ab" + "c" and "a" + "bc") and one of them occurs again.
-// That package does the same, and the merges must be equal.
+// The order is that of the package `tokenizers`: the most frequent pair first, ties by smaller ids. A merged pair keeps
+// its count, which matters only if two pairs spell the same token ("ab" + "c" and "a" + "bc") and one of them occurs
+// again. That package does the same, and the merges must be equal.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ enum CharacterPosition : uint8_t { kFirstPosition = 1, kLaterPosition = 2, kLast
 // `words` are valid UTF-8, each followed by NUL.
 Alphabet alphabet_of(const char* words, size_t size, const int64_t* counts);
 
-// The token ids of the characters in the alphabet: plain, and with an affix, which all characters but the first of a word
-// have (WordPiece's ##), or only the last (</w>).
+// The token ids of the characters in the alphabet: plain, and with an affix, which all characters but the first of a
+// word have (WordPiece's ##), or only the last (</w>).
 struct Characters {
     const uint32_t* codes;
     const int32_t *plain_ids, *affixed_ids;  // -1 = none
@@ -40,8 +40,8 @@ class BpeTrainer {
     BpeTrainer(const char* words, size_t size, const int64_t* counts, size_t n_words, const std::string& tokens,
                const Characters& characters, std::string prefix);
 
-    // Merges until there are `vocabulary` tokens, no pair occurs min_count times, or `steps` merges are done; returns the
-    // number of merges.
+    // Merges until there are `vocabulary` tokens, no pair occurs min_count times, or `steps` merges are done; returns
+    // the number of merges.
     int64_t run(int64_t vocabulary, int64_t min_count, int64_t steps);
 
     struct Merges {

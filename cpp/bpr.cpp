@@ -57,7 +57,7 @@ static inline double step(const BprTask& task, float* user, float* positive, flo
     vec total = {};
     for (int64_t d = 0; d < stride; d += LANES) total += load(user + d) * (load(positive + d) - load(negative + d));
     const float x = sum(total);
-    const float e = exp_vec(splat(x > 0 ? -x : x))[0];  // e^−|x|
+    const float e = exp_vec(splat(x > 0 ? -x : x))[0];       // e^−|x|
     const float gradient = (x > 0 ? e : 1.0f) / (1.0f + e);  // σ(−x)
     const float one = user[task.bias];
     const vec forward = splat(task.rate * gradient), shrink = splat(1.0f - task.rate * task.regularization);
@@ -79,8 +79,9 @@ static BprTally train(const BprTask& task, int64_t first, int64_t last) {
     for (int64_t n = first; n < last + AHEAD; ++n) {
         Triple& triple = pending[n % AHEAD];
         if (n >= first + AHEAD && triple.negative >= 0) {
-            tally.loss += step<false>(task, task.users + triple.user * task.stride, task.items + triple.positive * task.stride,
-                                      task.items + triple.negative * task.stride);
+            tally.loss +=
+                step<false>(task, task.users + triple.user * task.stride, task.items + triple.positive * task.stride,
+                            task.items + triple.negative * task.stride);
             ++tally.samples;
         }
         if (n >= last) continue;
@@ -101,7 +102,8 @@ static void fold(const BprTask& task, int64_t user, int64_t samples) {
         const int32_t negative = sample_negative(task, (int32_t)user, hash);
         if (negative < 0) continue;
         current.rate = task.rate * (1.0f - (float)n / (float)samples);
-        step<true>(current, task.users + user * task.stride, task.items + task.columns[begin + scaled(hash, count)] * task.stride,
+        step<true>(current, task.users + user * task.stride,
+                   task.items + task.columns[begin + scaled(hash, count)] * task.stride,
                    task.items + negative * task.stride);
     }
 }

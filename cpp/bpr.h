@@ -1,5 +1,5 @@
-// Bayesian personalized ranking (Rendle et al. 2009): for a user u, a positive item i and a negative item j, x = u · (i − j)
-// should be large. Minimizes −log σ(x) + regularization by stochastic gradient descent over sampled triples.
+// Bayesian personalized ranking (Rendle et al. 2009): for a user u, a positive item i and a negative item j, x = u · (i
+// − j) should be large. Minimizes −log σ(x) + regularization by stochastic gradient descent over sampled triples.
 #pragma once
 
 #include <cstdint>

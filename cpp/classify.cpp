@@ -20,7 +20,8 @@ static inline float dot(const float* x, const float* y, int64_t stride) {
 }
 
 // hidden = the mean of the rows [first, last); rows up to `end` are prefetched.
-static void mean_ahead(const LabelTask& task, const int32_t* rows, int64_t first, int64_t last, int64_t end, float* hidden) {
+static void mean_ahead(const LabelTask& task, const int32_t* rows, int64_t first, int64_t last, int64_t end,
+                       float* hidden) {
     const int64_t stride = task.stride;
     const auto row = [&](int64_t i) { return task.inputs + rows[i] * stride; };
     for (int64_t d = 0; d < stride; d += LANES) store(hidden + d, vec{});
@@ -150,7 +151,8 @@ static double train_one_vs_all(const LabelTask& task, const int32_t* labels, int
 }
 
 // Binary logistic regression with one output row: takes a step and returns the loss.
-static inline double train_binary(const LabelTask& task, int32_t row, bool positive, float rate, LabelScratch& scratch) {
+static inline double train_binary(const LabelTask& task, int32_t row, bool positive, float rate,
+                                  LabelScratch& scratch) {
     float* output = task.outputs + row * task.stride;
     const float score = dot(output, scratch.hidden, task.stride);
     const float signed_score = positive ? -score : score;

@@ -25,8 +25,8 @@ struct LabelTask {
     const uint8_t* path_turns;
 };
 
-// A batch of texts: text i has the input rows and labels from starts[i] to starts[i + 1], none of them empty. Losses for
-// one label use the first.
+// A batch of texts: text i has the input rows and labels from starts[i] to starts[i + 1], none of them empty. Losses
+// for one label use the first.
 struct LabelBatch {
     const int32_t* rows;
     const int64_t* row_starts;

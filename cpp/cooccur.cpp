@@ -28,7 +28,7 @@ struct Shard {
 };
 
 class StreamWriter {
-public:
+  public:
     StreamWriter(const Text& text, int32_t* out) : text_(text), out_(out) { out_[size_++] = -1; }
 
     bool token(int64_t position) {
@@ -43,7 +43,7 @@ public:
     void reverse() { std::reverse(out_ + 1, out_ + size_); }
     int64_t size() const { return size_; }
 
-private:
+  private:
     const Text& text_;
     int32_t* out_;
     int64_t size_ = 0;
@@ -96,12 +96,10 @@ void fill_positions(const Text& text, const Plan& plan, Shard& shard) {
 
 // One cell per context. A two-level bitmap puts the touched cells in order.
 class Row {
-public:
+  public:
     explicit Row(int32_t words)
-        : sums_(static_cast<size_t>(words), 0),
-          touched_(static_cast<size_t>(words) + 1),
-          bits_(static_cast<size_t>(words) / 64 + 1, 0),
-          groups_(bits_.size() / 64 + 1, 0) {}
+        : sums_(static_cast<size_t>(words), 0), touched_(static_cast<size_t>(words) + 1),
+          bits_(static_cast<size_t>(words) / 64 + 1, 0), groups_(bits_.size() / 64 + 1, 0) {}
 
     void add(int32_t context, int64_t sum) {  // sum > 0
         int64_t& cell = sums_[static_cast<size_t>(context)];
@@ -135,7 +133,7 @@ public:
         return count;
     }
 
-private:
+  private:
     std::vector<int64_t> sums_;
     std::vector<int32_t> touched_;
     std::vector<uint64_t> bits_, groups_;
@@ -161,7 +159,7 @@ void count_row(const Shard& shard, const Windows& windows, int32_t word, Row& ro
 
 // Assigns each block its offset after the blocks before it.
 class BlockOrder {
-public:
+  public:
     int64_t take(int64_t block, int64_t records) {
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock, [&] { return failed_ || next_ == block; });
@@ -179,7 +177,7 @@ public:
     }
     int64_t total() const { return total_; }
 
-private:
+  private:
     std::mutex mutex_;
     std::condition_variable changed_;
     int64_t next_ = 0, total_ = 0;
@@ -210,11 +208,9 @@ int64_t in_blocks(const Plan& plan, Start start) {
 
 // A block of the result, to be written to the files.
 class ResultBlock {
-public:
+  public:
     ResultBlock(const Plan& plan, double scale, const Result& result)
-        : scale_(scale),
-          result_(result),
-          contexts_(new int32_t[static_cast<size_t>(plan.max_pairs)]),
+        : scale_(scale), result_(result), contexts_(new int32_t[static_cast<size_t>(plan.max_pairs)]),
           weights_(new double[static_cast<size_t>(plan.max_pairs)]) {}
 
     void take(int32_t word, Row& row) {
@@ -230,7 +226,7 @@ public:
         size_ = 0;
     }
 
-private:
+  private:
     double scale_;
     Result result_;
     std::unique_ptr<int32_t[]> contexts_;  // not zeroed, so that unused pages take no memory
@@ -239,8 +235,9 @@ private:
 };
 
 class RunBlock {
-public:
-    RunBlock(const Plan& plan, const RunFile& run) : run_(run), pairs_(new PairSum[static_cast<size_t>(plan.max_pairs)]) {}
+  public:
+    RunBlock(const Plan& plan, const RunFile& run)
+        : run_(run), pairs_(new PairSum[static_cast<size_t>(plan.max_pairs)]) {}
 
     void take(int32_t word, Row& row) {
         row.take([&](int32_t context, int64_t sum) { pairs_[size_++] = {word, context, sum}; });
@@ -252,7 +249,7 @@ public:
         size_ = 0;
     }
 
-private:
+  private:
     RunFile run_;
     std::unique_ptr<PairSum[]> pairs_;
     size_t size_ = 0;
@@ -279,12 +276,10 @@ int64_t count_blocks(const Text& text, const Windows& windows, const Plan& plan,
 
 // Reads a range of the file through a buffer.
 class RunReader {
-public:
+  public:
     RunReader(int64_t buffer) : pairs_(static_cast<size_t>(buffer)) {}
 
-    void open(int file, int64_t begin, int64_t end) {
-        file_ = file, next_ = begin, end_ = end, at_ = size_ = 0;
-    }
+    void open(int file, int64_t begin, int64_t end) { file_ = file, next_ = begin, end_ = end, at_ = size_ = 0; }
     // Adds the pairs of `word`, which come next if there are any.
     void add(int32_t word, Row& row) {
         while (at_ < size_ || refill()) {
@@ -294,7 +289,7 @@ public:
         }
     }
 
-private:
+  private:
     bool refill() {
         at_ = 0, size_ = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(pairs_.size()), end_ - next_));
         read_all(file_, pairs_.data(), static_cast<int64_t>(size_) * 16, next_ * 16);

@@ -15,15 +15,15 @@ constexpr int64_t BLOCK = 96;  // rows of the feed-forward layer computed at a t
 // least squares at Chebyshev points; beyond, Φ is 0 or 1 within 6e-8.
 constexpr float GELU[] = {
     0.000275117985f, -0.000761715462f, 0.000761078496f, -0.00110510539f, 0.00309642451f,
-    -0.00583836297f, 0.00885330047f, -0.0131919552f, 0.0189174991f, -0.0252965f,
-    0.0320808217f, -0.0395891406f, 0.0492640883f, -0.0665185004f, 0.133392558f,
+    -0.00583836297f, 0.00885330047f,   -0.0131919552f,  0.0189174991f,   -0.0252965f,
+    0.0320808217f,   -0.0395891406f,   0.0492640883f,   -0.0665185004f,  0.133392558f,
 };
 
 static inline vec gelu_vec(vec x) {
     const vec near = smaller(larger(x, splat(-5.3f)), splat(5.3f));
     const vec t = near * near * (2 / (5.3f * 5.3f)) - 1.0f;
     vec q = splat(GELU[0]);
-    UNROLL for (int i = 1; i < 15; ++i) q = q * t + GELU[i];
+    UNROLLED_FOR (int i = 1; i < 15; ++i) q = q * t + GELU[i];
     return x * (0.5f + near * q);
 }
 
@@ -106,10 +106,12 @@ static void attend(const EncoderNet& net, const float* qkv, int64_t stride, int6
             }
         for (int64_t row = 0; row < length; row += TILE) {
             const int64_t rows = length - row < TILE ? length - row : TILE;
-            multiply(query + row * stride, rows, stride, workspace.keys, d, across / PANEL, nullptr, workspace.scores, across);
+            multiply(query + row * stride, rows, stride, workspace.keys, d, across / PANEL, nullptr, workspace.scores,
+                     across);
             float sums[TILE];
             exponents(workspace.scores, across, rows, length, sums);
-            multiply(workspace.scores, rows, across, workspace.values, length, panels, nullptr, workspace.mixed, panels * PANEL);
+            multiply(workspace.scores, rows, across, workspace.values, length, panels, nullptr, workspace.mixed,
+                     panels * PANEL);
             for (int64_t r = 0; r < rows; ++r) {
                 float* to = out + (row + r) * width + head * d;
                 const float scale = 1 / sums[r];
@@ -210,8 +212,8 @@ static void read_tokens(const EncoderNet& net, const EncoderChunk& chunk, float*
 }
 
 // Pools the token rows of each text into one row.
-static void pool(const EncoderNet& net, const LayerSelection& selection, const EncoderChunk& chunk, const float* x, int64_t width,
-                 float* out) {
+static void pool(const EncoderNet& net, const LayerSelection& selection, const EncoderChunk& chunk, const float* x,
+                 int64_t width, float* out) {
     for (int64_t t = 0; t < chunk.texts; ++t, out += selection.width) {
         const int64_t first = chunk.starts[t], last = chunk.starts[t + 1];
         for (int64_t c = 0; c < net.dim; ++c) out[c] = x[first * width + c];

@@ -34,9 +34,20 @@ const float* Encoder::padded(const float* from, int64_t count) {
 
 Encoder::Encoder(const Settings& settings, const std::vector<const float*>& arrays) : kernel_(&active_kernel()) {
     const float* const* next = arrays.data();
-    net_ = {settings.layers,     settings.dim,     settings.heads, settings.hidden, settings.max_positions,
-            settings.activation, settings.epsilon, settings.quantized, next[0],      next[1],
-            next[2],          nullptr,       nullptr,     nullptr};
+    net_ = {settings.layers,
+            settings.dim,
+            settings.heads,
+            settings.hidden,
+            settings.max_positions,
+            settings.activation,
+            settings.epsilon,
+            settings.quantized,
+            next[0],
+            next[1],
+            next[2],
+            nullptr,
+            nullptr,
+            nullptr};
     net_.gain = padded(next[3], settings.dim);
     net_.bias = padded(next[4], settings.dim);
     next += 5;
@@ -99,7 +110,8 @@ void Encoder::encode(const int32_t* ids, const int64_t* starts, int64_t texts, c
             const int64_t first = firsts[static_cast<size_t>(c)], last = firsts[static_cast<size_t>(c) + 1];
             own.assign(starts + first, starts + last + 1);
             for (int64_t& start : own) start -= starts[first];
-            kernel_->encode(net_, selection, {ids + starts[first], own.data(), last - first, out + first * selection.width},
+            kernel_->encode(net_, selection,
+                            {ids + starts[first], own.data(), last - first, out + first * selection.width},
                             workspace[0].floats);
         }
     });

@@ -1,7 +1,7 @@
 // A BERT-like encoder (post-norm blocks of self-attention and feed-forward) from token ids to one vector per text.
 //
-// Texts are processed in chunks of a few hundred tokens, whose activations stay in a core's cache; each thread takes its
-// chunk through all layers. The vector of a text never depends on the other texts of the chunk.
+// Texts are processed in chunks of a few hundred tokens, whose activations stay in a core's cache; each thread takes
+// its chunk through all layers. The vector of a text never depends on the other texts of the chunk.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace firth {
 enum class Activation : int { gelu, gelu_tanh, relu };
 enum class TokenPool : int { mean, cls, max, sum };
 
-// y = W x + b with weights packed by the kernel, in panels of as many outputs as fit its registers. In int8, each output has
-// its own scale, and the sum of its weights, which corrects for the zero point of the inputs.
+// y = W x + b with weights packed by the kernel, in panels of as many outputs as fit its registers. In int8, each
+// output has its own scale, and the sum of its weights, which corrects for the zero point of the inputs.
 struct Linear {
     int64_t in, out;
     const float* source;  // (out, in), the caller's
@@ -33,7 +33,7 @@ struct EncoderNet {
     int64_t layers, dim, heads, hidden, max_positions;
     Activation activation;
     float epsilon;
-    bool quantized;  // int8 products
+    bool quantized;                             // int8 products
     const float *tokens, *positions, *segment;  // rows of `dim`
     const float *gain, *bias;
     const EncoderLayer* blocks;
@@ -42,7 +42,7 @@ struct EncoderNet {
 // The weights of the layers in the pooled sum (0: not used), or the layers that are concatenated.
 struct LayerSelection {
     const float* weights;  // of layer 0 (the embeddings) to the last
-    int64_t highest;  // the last layer with a weight
+    int64_t highest;       // the last layer with a weight
     bool concat;
     TokenPool pool;
     int64_t width;  // of a result row
@@ -64,15 +64,9 @@ struct EncoderKernel {
     void (*encode)(const EncoderNet&, const LayerSelection&, const EncoderChunk&, float* workspace);
 };
 
-namespace baseline {
-extern const EncoderKernel encoder_kernel;
-}
-namespace avx2 {
-extern const EncoderKernel encoder_kernel;
-}
-namespace avx512 {
-extern const EncoderKernel encoder_kernel;
-}
+namespace baseline { extern const EncoderKernel encoder_kernel; }
+namespace avx2 { extern const EncoderKernel encoder_kernel; }
+namespace avx512 { extern const EncoderKernel encoder_kernel; }
 
 // Owns the packed weights and distributes chunks over threads.
 class Encoder {
@@ -84,14 +78,14 @@ class Encoder {
         bool quantized;
     };
 
-    // `arrays`: token, position and segment embeddings, gain and bias of the embedding norm; then for each layer weight and
-    // bias of query_key_value and output, gain and bias of the attention norm, weight and bias of up and down, gain and bias
-    // of the feed-forward norm. All but the embeddings are copied; those must stay alive.
+    // `arrays`: token, position and segment embeddings, gain and bias of the embedding norm; then for each layer weight
+    // and bias of query_key_value and output, gain and bias of the attention norm, weight and bias of up and down, gain
+    // and bias of the feed-forward norm. All but the embeddings are copied; those must stay alive.
     Encoder(const Settings& settings, const std::vector<const float*>& arrays);
 
     // Writes one row per text.
-    void encode(const int32_t* ids, const int64_t* starts, int64_t texts, const LayerSelection& selection, int64_t chunk_tokens,
-                float* out, int threads) const;
+    void encode(const int32_t* ids, const int64_t* starts, int64_t texts, const LayerSelection& selection,
+                int64_t chunk_tokens, float* out, int threads) const;
 
   private:
     struct alignas(64) Line {

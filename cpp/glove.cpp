@@ -13,8 +13,8 @@ static inline float dot(const float* x, const float* y, int64_t stride) {
     return sum(total);
 }
 
-// Both vectors take an AdaGrad step from their old values: x by step · y / √(x's sum of squares); then the sums grow. The
-// compiler vectorizes this loop, because rows of the two tables don't overlap.
+// Both vectors take an AdaGrad step from their old values: x by step · y / √(x's sum of squares); then the sums grow.
+// The compiler vectorizes this loop, because rows of the two tables don't overlap.
 static inline void step_rows(float* __restrict x, float* __restrict y, int64_t stride, float step) {
     float* __restrict x_sums = x + stride;
     float* __restrict y_sums = y + stride;

@@ -34,7 +34,8 @@ const Classify& kernels() {
 struct ScratchMemory {
     explicit ScratchMemory(const LabelTask& task)
         : hidden(static_cast<size_t>(task.stride), true), change(static_cast<size_t>(task.stride), true),
-          scores((static_cast<size_t>(task.labels) + 15) / 16 * 16, true), scratch{hidden.data, change.data, scores.data} {}
+          scores((static_cast<size_t>(task.labels) + 15) / 16 * 16, true),
+          scratch{hidden.data, change.data, scores.data} {}
     Floats hidden, change, scores;
     LabelScratch scratch;
 };
@@ -61,7 +62,12 @@ struct Gathered {
         row_starts.assign(1, 0), label_starts.assign(1, 0);
     }
     LabelBatch batch() const {
-        return {rows.data(), row_starts.data(), labels.data(), label_starts.data(), rates.data(), keys.data(),
+        return {rows.data(),
+                row_starts.data(),
+                labels.data(),
+                label_starts.data(),
+                rates.data(),
+                keys.data(),
                 static_cast<int64_t>(rates.size())};
     }
 };
@@ -131,7 +137,8 @@ LabelTally train_labels(const LabelTask& task, const LabeledTexts& texts, const 
                         batch_data.labels.push_back(texts.labels[i]);
                 }
             else  // one sampled label, another one in each epoch
-                batch_data.labels.push_back(texts.labels[first + static_cast<int64_t>(((key >> 32) * static_cast<uint64_t>(count)) >> 32)]);
+                batch_data.labels.push_back(
+                    texts.labels[first + static_cast<int64_t>(((key >> 32) * static_cast<uint64_t>(count)) >> 32)]);
             batch_data.row_starts.push_back(static_cast<int64_t>(batch_data.rows.size()));
             batch_data.label_starts.push_back(static_cast<int64_t>(batch_data.labels.size()));
             batch_data.rates.push_back(static_cast<float>(
@@ -156,9 +163,8 @@ struct TextLabelPredictor::Best {
 
 namespace {
 
-// fastText's rules of prediction, rounding included, so that its files give its own answers here: logarithms are extracted
-// of probability + 1e-5, sigmoids are looked up in a table, dot products are added up from first to last, and equally
-// probable labels come in the order that a heap leaves them in.
+// fastText's rules of prediction including rounding, so that its models give the same predictions here: logarithms of
+// probability + 1e-5, tabulated sigmoids, dot products summed from first to last, and ties in the order of its heap.
 constexpr float kTableEnd = 8;
 constexpr int kTableSteps = 512;
 
@@ -188,7 +194,9 @@ struct SigmoidTable {
 };
 
 template <class Best>
-bool better(const Best& one, const Best& other) { return one.score > other.score; }
+bool better(const Best& one, const Best& other) {
+    return one.score > other.score;
+}
 
 // `best` is a heap with its worst in front.
 template <class Best>
@@ -202,8 +210,8 @@ void offer(std::vector<Best>& best, int32_t k, Best one) {
 
 }  // namespace
 
-TextLabelPredictor::TextLabelPredictor(const std::string& words, Splitting splitting, InputRows inputs, const float* table,
-                           int64_t width, LabelTask task, const int32_t* children)
+TextLabelPredictor::TextLabelPredictor(const std::string& words, Splitting splitting, InputRows inputs,
+                                       const float* table, int64_t width, LabelTask task, const int32_t* children)
     : splitting_(splitting), inputs_(inputs), rows_(table), width_(width), task_(task), children_(children) {
     table_.reserve(static_cast<size_t>(inputs.words));
     int32_t added = 0;
@@ -213,22 +221,25 @@ TextLabelPredictor::TextLabelPredictor(const std::string& words, Splitting split
             throw std::invalid_argument("words must be distinct and not empty.");
         at = end + 1;
     }
-    if (added != inputs.words) throw std::invalid_argument("the number of words must equal the number of word rows of the model.");
+    if (added != inputs.words)
+        throw std::invalid_argument("the number of words must equal the number of word rows of the model.");
 }
 
 namespace {
 
 bool fasttext_space(uint8_t c) { return c == 0 || c == ' ' || (c >= 9 && c <= 13); }
 
-bool is_label(const char* token, size_t size) { return size >= kLabelSize && std::memcmp(token, kLabel, kLabelSize) == 0; }
+bool is_label(const char* token, size_t size) {
+    return size >= kLabelSize && std::memcmp(token, kLabel, kLabelSize) == 0;
+}
 
 }  // namespace
 
 void TextLabelPredictor::rows_of(const char* text, size_t size, std::vector<int32_t>& rows) const {
-    std::string given(text, size);
+    std::string normalized(text, size);
     if (splitting_.fasttext)
-        for (char& c : given) c = fasttext_space(static_cast<uint8_t>(c)) ? '\0' : c;
-    std::string tokens = tokenize(given, splitting_.split, splitting_.lowercase);
+        for (char& c : normalized) c = fasttext_space(static_cast<uint8_t>(c)) ? '\0' : c;
+    std::string tokens = tokenize(normalized, splitting_.split, splitting_.lowercase);
     if (splitting_.fasttext) tokens.append(kLineEnd, sizeof(kLineEnd));
     std::vector<int32_t> hashes;
     std::vector<int32_t> ngrams;
@@ -257,7 +268,7 @@ void TextLabelPredictor::rows_of(const char* text, size_t size, std::vector<int3
 }
 
 void TextLabelPredictor::hidden(const uint8_t* data, const int64_t* ends, int64_t texts, float* out, int64_t* counts,
-                          int threads) const {
+                                int threads) const {
     const Classify& kernel = kernels();
     parallel_blocks(texts, 16, threads, [&](int, int64_t begin, int64_t end) {
         std::vector<int32_t> rows;
@@ -292,8 +303,8 @@ void TextLabelPredictor::predict_tree(const float* hidden, int32_t k, float thre
     }
 }
 
-// Replaces scores by tabulated sigmoids. Where rounding decides between two steps of the table, the dot product is summed
-// again in fastText's order.
+// Replaces scores by tabulated sigmoids. Where rounding decides between two steps of the table, the dot product is
+// summed again in fastText's order.
 void TextLabelPredictor::look_up(const float* hidden, float* scores) const {
     static const SigmoidTable table;
     for (int32_t label = 0; label < task_.labels; ++label) {
@@ -304,11 +315,11 @@ void TextLabelPredictor::look_up(const float* hidden, float* scores) const {
     }
 }
 
-Predictions TextLabelPredictor::predict(const uint8_t* data, const int64_t* ends, int64_t texts, int32_t k, float threshold,
-                                  int threads) const {
+Predictions TextLabelPredictor::predict(const uint8_t* data, const int64_t* ends, int64_t texts, int32_t k,
+                                        float threshold, int threads) const {
     const Classify& kernel = kernels();
     const bool tree = task_.loss == LABEL_HIERARCHICAL;
-    std::vector<std::vector<Best>> found(static_cast<size_t>(texts));
+    std::vector<std::vector<Best>> best_labels(static_cast<size_t>(texts));
     parallel_blocks(texts, 16, threads, [&](int, int64_t begin, int64_t end) {
         ScratchMemory memory(task_);
         std::vector<int32_t> rows;
@@ -317,7 +328,7 @@ Predictions TextLabelPredictor::predict(const uint8_t* data, const int64_t* ends
             rows.clear();
             rows_of(reinterpret_cast<const char*>(data + from), static_cast<size_t>(ends[i] - from), rows);
             if (rows.empty()) continue;
-            auto& best = found[static_cast<size_t>(i)];
+            auto& best = best_labels[static_cast<size_t>(i)];
             float *hidden = memory.hidden.data, *scores = memory.scores.data;
             kernel.mean(rows_, width_, rows.data(), static_cast<int64_t>(rows.size()), hidden);
             if (tree) {
@@ -333,7 +344,7 @@ Predictions TextLabelPredictor::predict(const uint8_t* data, const int64_t* ends
         }
     });
     Predictions all;
-    for (const auto& best : found) {
+    for (const auto& best : best_labels) {
         for (const Best& one : best) all.labels.push_back(one.label), all.probabilities.push_back(std::exp(one.score));
         all.starts.push_back(static_cast<int64_t>(all.labels.size()));
     }
@@ -342,10 +353,13 @@ Predictions TextLabelPredictor::predict(const uint8_t* data, const int64_t* ends
 
 // ---- fastText's files ----
 
-ExtractedLabels take_labels(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends, bool take, bool separate) {
+ExtractedLabels take_labels(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends, bool take,
+                            bool separate) {
     ExtractedLabels extracted;
     extracted.text.reserve(size + (separate ? 5 * n_ends + 1 : 0));
-    const auto put = [](std::vector<uint8_t>& to, const uint8_t* from, size_t count) { to.insert(to.end(), from, from + count); };
+    const auto put = [](std::vector<uint8_t>& to, const uint8_t* from, size_t count) {
+        to.insert(to.end(), from, from + count);
+    };
     size_t at = 0;
     for (size_t document = 0; document <= n_ends; ++document) {
         const size_t end = document < n_ends ? static_cast<size_t>(ends[document]) : size;

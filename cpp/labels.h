@@ -11,8 +11,8 @@
 
 namespace firth {
 
-// The input rows of a text, as in fastText: those of its words, and those of the buckets of its character n-grams and word
-// n-grams. Words from `words` on have no row of their own, only their n-grams.
+// The input rows of a text, as in fastText: those of its words, and those of the buckets of its character n-grams and
+// word n-grams. Words from `words` on have no row of their own, only their n-grams.
 struct InputRows {
     int32_t words;
     int minn, maxn, word_ngrams;
@@ -60,8 +60,8 @@ struct LabelTally {
     int64_t texts = 0;  // trained on: those with a label and at least one row
 };
 
-// Trains on the texts order[from] … order[to − 1]; threads update the tables without locks. The rate falls linearly over
-// the `size` texts of an epoch.
+// Trains on the texts order[from] … order[to − 1]; threads update the tables without locks. The rate falls linearly
+// over the `size` texts of an epoch.
 LabelTally train_labels(const LabelTask& task, const LabeledTexts& texts, const WordFeatures& features,
                         const InputRows& inputs, const int64_t* order, int64_t from, int64_t to, int64_t size,
                         double rate_first, double rate_last, uint64_t seed, int threads);
@@ -82,18 +82,20 @@ struct Predictions {
 // Predicts the labels of texts. `table` has rows of `width` floats, the outputs are as in LabelTask.
 class TextLabelPredictor {
   public:
-    TextLabelPredictor(const std::string& words, Splitting splitting, InputRows inputs, const float* table, int64_t width,
-                 LabelTask task, const int32_t* children);
+    TextLabelPredictor(const std::string& words, Splitting splitting, InputRows inputs, const float* table,
+                       int64_t width, LabelTask task, const int32_t* children);
 
     // Appends the input rows of one text.
     void rows_of(const char* text, size_t size, std::vector<int32_t>& rows) const;
 
-    // The k most probable labels with at least `threshold` probability, as in fastText; none for a text without rows. Text i is data[ends[i − 1]] … data[ends[i]].
+    // The k most probable labels with at least `threshold` probability, as in fastText; none for a text without rows.
+    // Text i is data[ends[i − 1]] … data[ends[i]].
     Predictions predict(const uint8_t* data, const int64_t* ends, int64_t texts, int32_t k, float threshold,
                         int threads) const;
 
     // The mean row of each text, unchanged if it has no rows; `counts` gets the number of rows.
-    void hidden(const uint8_t* data, const int64_t* ends, int64_t texts, float* out, int64_t* counts, int threads) const;
+    void hidden(const uint8_t* data, const int64_t* ends, int64_t texts, float* out, int64_t* counts,
+                int threads) const;
 
   private:
     struct Best;
@@ -109,12 +111,13 @@ class TextLabelPredictor {
     const int32_t* children_;  // [inner nodes × 2]: an inner node, or ~label
 };
 
-// Splits fastText's file format: words that begin with __label__ are labels, each followed by NUL in the result. `text` is
-// the rest, or with `separate` its words, each followed by NUL, and </s> at the end of each document.
+// Splits fastText's file format: words that begin with __label__ are labels, each followed by NUL in the result. `text`
+// is the rest, or with `separate` its words, each followed by NUL, and </s> at the end of each document.
 struct ExtractedLabels {
     std::vector<uint8_t> text, labels;
     std::vector<int64_t> text_ends, label_ends;
 };
-ExtractedLabels take_labels(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends, bool take, bool separate);
+ExtractedLabels take_labels(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends, bool take,
+                            bool separate);
 
 }  // namespace firth

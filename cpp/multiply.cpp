@@ -13,10 +13,10 @@ static void sum_rows(const SparseRows& sparse, int64_t row, const float* dense, 
     const int64_t last = sparse.starts[row + 1];
     vec sum[PARTS] = {};
     for (int64_t k = sparse.starts[row]; k < last; ++k) {
-        constexpr int AHEAD = 4;  // entries prefetched ahead
-        if (k + AHEAD < last) {
-            const float* coming = dense + sparse.columns[k + AHEAD] * width;
-            for (int p = 0; p < PARTS; p += 16 / LANES) __builtin_prefetch(coming + p * LANES);
+        constexpr int PREFETCH = 4;  // entries prefetched ahead
+        if (k + PREFETCH < last) {
+            const float* next_row = dense + sparse.columns[k + PREFETCH] * width;
+            for (int p = 0; p < PARTS; p += 16 / LANES) __builtin_prefetch(next_row + p * LANES);
         }
         const float* from = dense + sparse.columns[k] * width;
         const vec value = splat(sparse.values[k]);

@@ -10,7 +10,8 @@ static_assert(POINTS % (TOGETHER * LANES) == 0, "a block of points is a whole nu
 
 // WIDTH 0 takes the width from the argument; fastText's default of 2 is specialized.
 template <int WIDTH>
-static void some(const float* points, int any_width, const float* centroids, int32_t* codes, float* distances) {
+static void nearest_of_points(const float* points, int any_width, const float* centroids, int32_t* codes,
+                              float* distances) {
     const int width = WIDTH ? WIDTH : any_width;
     vec least[TOGETHER];
     ivec which[TOGETHER];
@@ -39,10 +40,8 @@ static void some(const float* points, int any_width, const float* centroids, int
 
 static void find(const float* points, int width, const float* centroids, int32_t* codes, float* distances) {
     for (int at = 0; at < POINTS; at += TOGETHER * LANES) {
-        if (width == 2)
-            some<2>(points + at, width, centroids, codes + at, distances + at);
-        else
-            some<0>(points + at, width, centroids, codes + at, distances + at);
+        if (width == 2) nearest_of_points<2>(points + at, width, centroids, codes + at, distances + at);
+        else nearest_of_points<0>(points + at, width, centroids, codes + at, distances + at);
     }
 }
 

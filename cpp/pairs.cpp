@@ -93,7 +93,8 @@ size_t PairJoiner::join(const int32_t* ids, size_t size, const int32_t* map, int
     if (size == 0) release();
     for (size_t i = 0; i < size; ++i) {
         const int32_t word = ids[i] == kDocumentEnd ? -1 : map[ids[i]];
-        const PairTable::Entry* phrase = pending_ >= 0 && word >= 0 ? table_.find(PairTable::key(pending_, word)) : nullptr;
+        const PairTable::Entry* phrase =
+            pending_ >= 0 && word >= 0 ? table_.find(PairTable::key(pending_, word)) : nullptr;
         if (phrase) {
             *out++ = static_cast<int32_t>(phrase->value);
             pending_ = -1;

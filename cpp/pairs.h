@@ -21,9 +21,9 @@ class PairTable {
         return (static_cast<uint64_t>(static_cast<uint32_t>(first)) << 32 | static_cast<uint32_t>(second)) + 1;
     }
     void prefetch(uint64_t key) const { __builtin_prefetch(&entries_[slot(key)], 1); }
-    int64_t& operator[](uint64_t key);        // inserted with value 0 if new
-    const Entry* find(uint64_t key) const;    // nullptr if missing
-    int64_t drop_half();                      // drops the entries up to the median value; returns it
+    int64_t& operator[](uint64_t key);      // inserted with value 0 if new
+    const Entry* find(uint64_t key) const;  // nullptr if missing
+    int64_t drop_half();                    // drops the entries up to the median value; returns it
     bool nearly_full() const { return used_ * 20 >= entries_.size() * 9; }  // it doubles at one half
     size_t bytes() const { return entries_.size() * sizeof(Entry); }
     const std::vector<Entry>& entries() const { return entries_; }  // including free ones
@@ -48,7 +48,7 @@ class PairCounter {
 
     // Counts adjacent pairs (map[id], map[next id]) if both words are in `keep`.
     void add(const int32_t* ids, size_t size, const int32_t* map, const uint8_t* keep);
-    Pairs pairs(int64_t min_count) const;  // in the order of their ids
+    Pairs pairs(int64_t min_count) const;         // in the order of their ids
     int64_t dropped() const { return dropped_; }  // the highest count that was dropped; 0 = none
 
   private:
@@ -63,8 +63,8 @@ class PairJoiner {
     // The pair first[i], second[i] becomes joined[i].
     PairJoiner(const int32_t* first, const int32_t* second, const int32_t* joined, size_t size);
 
-    // Merges greedily from the left, never across a document end or a dropped word; returns the number of ids written to
-    // `out` (capacity: size + 1). The last word is held back until the next call; a call of size 0 flushes it.
+    // Merges greedily from the left, never across a document end or a dropped word; returns the number of ids written
+    // to `out` (capacity: size + 1). The last word is held back until the next call; a call of size 0 flushes it.
     size_t join(const int32_t* ids, size_t size, const int32_t* map, int32_t* out);
 
   private:

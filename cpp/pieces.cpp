@@ -51,9 +51,10 @@ PieceTables build() {
     for (const auto& row : kStripped) put(row.code, row.to[0], row.to[1], row.to[2]);
     for (uint32_t number = 0; number < kSyllableCount; ++number) {
         const uint32_t trailing = number % 28;
-        put(kSyllables + number, kLeading + number / 588, kVowel + number % 588 / 28, trailing ? kTrailing + trailing : 0);
+        put(kSyllables + number, kLeading + number / 588, kVowel + number % 588 / 28,
+            trailing ? kTrailing + trailing : 0);
     }
-    PieceTables tables{classes.data(), folded.data(), reinterpret_cast<const uint32_t(*)[3]>(several.data()), {}, {}};
+    PieceTables tables{classes.data(), folded.data(), reinterpret_cast<const uint32_t (*)[3]>(several.data()), {}, {}};
     number_bytes(tables);
     return tables;
 }
@@ -184,7 +185,8 @@ std::string list_pieces(const std::string& text, Split split, bool fold) {
 
 size_t cut_before_space(const uint8_t* data, size_t size) {
     for (size_t i = size; i-- > 1;) {
-        if (data[i] != ' ' && data[i] != '\n' && data[i] != '\r' && data[i] != '\t') continue;  // spaces under all rules
+        if (data[i] != ' ' && data[i] != '\n' && data[i] != '\r' && data[i] != '\t')
+            continue;  // spaces under all rules
         size_t before = i - 1;
         while (before > 0 && (data[before] & 0xC0) == 0x80) --before;
         const Decoded decoded = decode(data + before, data + i);

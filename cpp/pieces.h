@@ -2,9 +2,9 @@
 //
 // gpt2: the regular expression 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ ; a piece is
 // written with one letter per byte (ByteLevel).
-// bert: control characters are removed, whitespace separates, Chinese characters and punctuation are separate pieces; with
-// `fold`, accents and case are removed (BertNormalizer, BertPreTokenizer). Unlike that package, combining marks other than
-// "Mn" are not put into canonical order; real text has no two such marks in a row.
+// bert: control characters are removed, whitespace separates, Chinese characters and punctuation are separate pieces;
+// with `fold`, accents and case are removed (BertNormalizer, BertPreTokenizer). Unlike that package, combining marks
+// other than "Mn" are not put into canonical order; real text has no two such marks in a row.
 #pragma once
 
 #include "scan.h"
@@ -15,16 +15,24 @@
 namespace firth {
 
 enum PieceClass : uint8_t {
-    kOthers, kLetters, kNumbers, kSpaces, kGpt2Mask = 3,
-    kInWord = 0, kDropped = 1, kSeparates = 2, kAlone = 3,  // for BERT, in the bits at kPlain or, with `fold`, at kFolded
-    kPlain = 2, kFolded = 4,
+    kOthers,
+    kLetters,
+    kNumbers,
+    kSpaces,
+    kGpt2Mask = 3,
+    kInWord = 0,
+    kDropped = 1,
+    kSeparates = 2,
+    kAlone = 3,  // for BERT, in the bits at kPlain or, with `fold`, at kFolded
+    kPlain = 2,
+    kFolded = 4,
 };
 
 struct PieceTables {
-    uint8_t* classes;      // [kCodePoints]
-    uint32_t* folded;      // [kCodePoints] without accents, in lower case; from kSeveral on, an index into `several`
+    uint8_t* classes;  // [kCodePoints]
+    uint32_t* folded;  // [kCodePoints] without accents, in lower case; from kSeveral on, an index into `several`
     const uint32_t (*several)[3];
-    char gpt2[256][2];     // the letter of each byte, as UTF-8
+    char gpt2[256][2];  // the letter of each byte, as UTF-8
     uint8_t gpt2_size[256];
 };
 
@@ -33,8 +41,8 @@ constexpr uint32_t kSeveral = 0x80000000u;
 // Expanded from the ranges of piece_tables.h at first use.
 const PieceTables& piece_tables();
 
-// Calls take(begin, end, simple) for each piece of a text; `simple` pieces are printable ASCII (for gpt2, possibly after a
-// space).
+// Calls take(begin, end, simple) for each piece of a text; `simple` pieces are printable ASCII (for gpt2, possibly
+// after a space).
 template <class Take>
 void gpt2_pieces(const uint8_t* p, const uint8_t* end, Take take) {
     const uint8_t* classes = piece_tables().classes;

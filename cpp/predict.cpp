@@ -1,8 +1,8 @@
 // Skip-gram and CBOW for one window at a time (Mikolov et al. 2013a, 2013b), compiled for each instruction set.
 //
-// Skip-gram: every context word of the window predicts the center. With negative samples shared by the window (Ji et al.
-// 2016, pWord2Vec) the scores are one small matrix product, contexts × targets, and both updates are made in a single pass
-// over the dimensions with the tile in registers.
+// Skip-gram: every context word of the window predicts the center. With negative samples shared by the window (Ji et
+// al. 2016, pWord2Vec) the scores are one small matrix product, contexts × targets, and both updates are made in a
+// single pass over the dimensions with the tile in registers.
 #include "predict.h"
 
 #include "steps.h"
@@ -15,14 +15,16 @@ namespace ISA {
 static void prefetch_next(const Task& task, const Window& next, Scratch& scratch) {
     int count = 0;
     if (task.objective.loss != SOFTMAX) {
-        for (int t = 0; t < next.targets; ++t) scratch.prefetch_rows[count++] = task.model.outputs + next.target[t] * task.model.output_stride;
+        for (int t = 0; t < next.targets; ++t)
+            scratch.prefetch_rows[count++] = task.model.outputs + next.target[t] * task.model.output_stride;
         for (int e = 0; e < next.upcoming_count; ++e) {
             const int32_t word = next.upcoming[e];
             if (!task.model.subwords.rows) {
                 scratch.prefetch_rows[count++] = task.model.inputs + word * task.model.stride;
             } else {
                 for (int64_t i = task.model.subwords.starts[word]; i < task.model.subwords.starts[word + 1]; ++i)
-                    scratch.prefetch_rows[count++] = task.model.inputs + task.model.subwords.rows[i] * task.model.stride;
+                    scratch.prefetch_rows[count++] =
+                        task.model.inputs + task.model.subwords.rows[i] * task.model.stride;
             }
         }
     }
@@ -71,7 +73,8 @@ static inline int document_rows(const Task& task, const Scratch& scratch, const 
         return 1;
     }
     const int count = tags(task, window);
-    for (int i = 0; i < count; ++i) rows[i] = input_row(task, scratch, task.model.tags.rows[task.model.tags.starts[window.document] + i]);
+    for (int i = 0; i < count; ++i)
+        rows[i] = input_row(task, scratch, task.model.tags.rows[task.model.tags.starts[window.document] + i]);
     return count;
 }
 
@@ -89,7 +92,9 @@ static void train_grid(const Task& task, float* const* x, int inputs, float* con
 }
 
 // The weight of one of a group's negative samples, per center.
-static inline float negative_weight(const Task& task) { return task.sampling.group_negatives ? (float)task.sampling.negatives / (float)task.sampling.group_negatives : 1.0f; }
+static inline float negative_weight(const Task& task) {
+    return task.sampling.group_negatives ? (float)task.sampling.negatives / (float)task.sampling.group_negatives : 1.0f;
+}
 
 // A group: its context words and document rows against its center words and shared negative samples. The weight of a
 // negative sample is the number of (input, center) pairs it stands for.
@@ -100,21 +105,24 @@ static void train_group(const Task& task, const Window& window, Scratch& scratch
     int inputs = 0, pairs = 0;
     const auto add_inputs = [&](int rows, const PairCounts& counts) {
         const vec negative = splat(-counts.total * weight);
-        for (int i = 0; i < rows; ++i, weights += window.targets) {  // writes past the row end up in the next row or in the padding
+        for (int i = 0; i < rows;
+             ++i, weights += window.targets) {  // writes past the row end up in the next row or in the padding
             std::memcpy(weights, counts.word, sizeof counts.word);
             for (int t = window.words; t < window.targets; t += LANES) store_loose(weights + t, negative);
         }
         pairs += rows * (int)counts.total;
         inputs += rows;
     };
-    for (int i = 0; i < window.contexts; ++i) add_inputs(word_rows(task, scratch, window.context[i], x + inputs), window.pair_counts[i]);
+    for (int i = 0; i < window.contexts; ++i)
+        add_inputs(word_rows(task, scratch, window.context[i], x + inputs), window.pair_counts[i]);
     add_inputs(document_rows(task, scratch, window, x + inputs), window.document_counts);
     tally.pairs += pairs;
     dot_all(x, inputs, scratch.outputs, window.targets, task.model.stride, scratch.scores);
     tally.loss += weighted_steps(scratch.scores, scratch.signs, inputs * window.targets, window.rate);
     if (window.rate == 0) return;
     if (task.objective.frozen) {
-        update_hidden<false>(x[inputs - 1], scratch.outputs, window.targets, task.model.stride, scratch, scratch.change);
+        update_hidden<false>(x[inputs - 1], scratch.outputs, window.targets, task.model.stride, scratch,
+                             scratch.change);
         add_to_rows(x + inputs - 1, 1, scratch.change, 1.0f, task.model.stride);
     } else {
         update_all(x, inputs, scratch.outputs, window.targets, scratch.scores, task.model.stride, scratch);
@@ -163,8 +171,8 @@ static void train_single(const Task& task, const float* hidden, float* const* y,
     else update_hidden<true>(hidden, y, targets, stride, scratch, change);
 }
 
-// CBOW: the context words together predict the center. The gradient of a mean has the factor 1/contexts for each of them;
-// word2vec and gensim leave it out (İrsoy et al. 2020), as `exact = false` does.
+// CBOW: the context words together predict the center. The gradient of a mean has the factor 1/contexts for each of
+// them; word2vec and gensim leave it out (İrsoy et al. 2020), as `exact = false` does.
 static void train_cbow(const Task& task, float* const* x, int inputs, const Window& window, Scratch& scratch,
                        Tally& tally) {
     const float share = task.objective.mean ? 1.0f / (float)inputs : 1.0f;
@@ -178,7 +186,7 @@ static void train_cbow(const Task& task, float* const* x, int inputs, const Wind
 // The means (or sums) of a group's contexts, one per center, and the score of each with its center word.
 template <int CENTERS>
 static void sum_group_rows(float* const* x, const Window& window, float* const* y, const float* share, int64_t stride,
-                         float* hidden, float* own_scores) {
+                           float* hidden, float* own_scores) {
     vec own[CENTERS] = {};
     for (int64_t d = 0; d < stride; d += LANES) {
         vec total[CENTERS] = {};
@@ -195,16 +203,17 @@ static void sum_group_rows(float* const* x, const Window& window, float* const* 
     store_sums<CENTERS>(own, own_scores);
 }
 
-// Updates the center words and negative samples from the means, and the contexts by the changes of the means they are in.
-// `steps` holds for each center the steps of the negative samples, then the steps of the center words.
+// Updates the center words and negative samples from the means, and the contexts by the changes of the means they are
+// in. `steps` holds for each center the steps of the negative samples, then the steps of the center words.
 template <int CENTERS>
-static void update_group(float* const* x, const Window& window, float* const* y, const float* steps, const float* gradient_share,
-                         int64_t stride, const Scratch& scratch) {
+static void update_group(float* const* x, const Window& window, float* const* y, const float* steps,
+                         const float* gradient_share, int64_t stride, const Scratch& scratch) {
     const int negatives = window.targets - CENTERS;
     for (int64_t d = 0; d < stride; d += LANES) {
         prefetch(scratch, d);
         vec hidden[CENTERS], total[CENTERS];
-        for (int c = 0; c < CENTERS; ++c) {  // a word that is a center twice moves twice, the second time from its new row
+        for (int c = 0; c < CENTERS;
+             ++c) {  // a word that is a center twice moves twice, the second time from its new row
             const vec step = splat(steps[CENTERS * negatives + c]), old = load(y[c] + d);
             hidden[c] = load(scratch.hidden + c * stride + d);
             total[c] = step * old;
@@ -253,7 +262,8 @@ static void train_centers(const Task& task, const Window& window, Scratch& scrat
     }
     tally.loss += weighted_steps(scratch.scores, scratch.signs, count + CENTERS, window.rate);
     tally.pairs += CENTERS;
-    if (window.rate != 0) update_group<CENTERS>(x, window, y, scratch.scores, gradient_share, task.model.stride, scratch);
+    if (window.rate != 0)
+        update_group<CENTERS>(x, window, y, scratch.scores, gradient_share, task.model.stride, scratch);
 }
 
 static void train_cbow_group(const Task& task, const Window& window, Scratch& scratch, Tally& tally) {
@@ -295,7 +305,8 @@ static void train_pairs(const Task& task, float* const* x, int inputs, Window& w
 
 // The center predicts its contexts one after the other. When each row of a mean moves by `change`, so does the mean, so
 // the rows are updated once, by the sum of all changes.
-static void train_forward(const Task& task, float* const* x, int inputs, Window& window, Scratch& scratch, Tally& tally) {
+static void train_forward(const Task& task, float* const* x, int inputs, Window& window, Scratch& scratch,
+                          Tally& tally) {
     const float share = 1.0f / (float)inputs, gradient_share = task.objective.exact ? share : 1.0f;
     const int32_t center = window.center;
     sum_rows(x, inputs, share, task.model.stride, scratch.hidden);
@@ -314,8 +325,8 @@ static void train_forward(const Task& task, float* const* x, int inputs, Window&
     if (window.rate != 0) add_to_rows(x, inputs, scratch.total, 1.0f, task.model.stride);
 }
 
-// The same with negative samples shared by all contexts of the window: the step and loss of a negative sample count once
-// per context.
+// The same with negative samples shared by all contexts of the window: the step and loss of a negative sample count
+// once per context.
 static void train_forward_shared(const Task& task, float* const* x, int inputs, const Window& window, Scratch& scratch,
                                  Tally& tally) {
     const int positives = window.contexts, negatives = window.targets - positives;
@@ -344,7 +355,8 @@ static void train_forward_shared(const Task& task, float* const* x, int inputs, 
 
 static void train(const Task& task, const Window& window, Scratch& scratch, Tally& tally) {
     tally.words += window.centers;
-    const bool forward = task.objective.architecture == FORWARD, pairs = task.objective.loss == SOFTMAX || (task.objective.loss == NEGATIVE && !task.sampling.shared);
+    const bool forward = task.objective.architecture == FORWARD,
+               pairs = task.objective.loss == SOFTMAX || (task.objective.loss == NEGATIVE && !task.sampling.shared);
     if (!(forward ? window.contexts : window.targets)) return;
     for (int t = 0; t < window.targets; ++t) scratch.outputs[t] = output_row(task, scratch, window.target[t]);
     if (task.objective.architecture == CONCAT) return train_concat(task, window, scratch, tally);
@@ -352,7 +364,8 @@ static void train(const Task& task, const Window& window, Scratch& scratch, Tall
     int inputs = 0;
     if (forward) {
         inputs = word_rows(task, scratch, window.center, x);
-        if (task.objective.loss == NEGATIVE && task.sampling.shared) train_forward_shared(task, x, inputs, window, scratch, tally);
+        if (task.objective.loss == NEGATIVE && task.sampling.shared)
+            train_forward_shared(task, x, inputs, window, scratch, tally);
         else train_forward(task, x, inputs, const_cast<Window&>(window), scratch, tally);
         return;
     }
@@ -368,7 +381,8 @@ static void train(const Task& task, const Window& window, Scratch& scratch, Tall
 static void to_changes(const Task& task, Copies& copies) {
     for (int i = 0; i < copies.count; ++i) {
         const int32_t row = copies.row[i];
-        const float* old = row >= 0 ? task.model.inputs + row * task.model.stride : task.model.outputs + ~row * task.model.output_stride;
+        const float* old = row >= 0 ? task.model.inputs + row * task.model.stride
+                                    : task.model.outputs + ~row * task.model.output_stride;
         const int64_t stride = row >= 0 ? task.model.stride : task.model.output_stride;
         float* copy = copies.data + i * task.model.output_stride;
         for (int64_t d = 0; d < stride; d += LANES) store(copy + d, load(copy + d) - load(old + d));

@@ -1,8 +1,8 @@
 // The inputs and working memory of the skip-gram and CBOW kernels.
 //
-// The random decisions for a token (subsampling, the reach of its window, its negative samples) are a hash of seed, epoch
-// and position in the corpus. They don't depend on threads, blocks or where a run was resumed; only the order of the
-// updates does.
+// The random decisions for a token (subsampling, the reach of its window, its negative samples) are a hash of seed,
+// epoch and position in the corpus. They don't depend on threads, blocks or where a run was resumed; only the order of
+// the updates does.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,8 @@ struct Sampling {
     int negatives;
     bool shared;          // all pairs of a window share their negative samples
     int group;            // with `shared`: the windows of 1, 2 or 4 raw tokens share them too
-    int group_negatives;  // stratified samples of a group, weighted to count as `negatives`; 0: `negatives` independent ones
+    int group_negatives;  // stratified samples of a group, weighted to count as `negatives`; 0: `negatives` independent
+                          // ones
     uint64_t seed;        // of the epoch
 };
 
@@ -91,16 +92,16 @@ struct Task {
 };
 
 struct Tally {
-    double loss = 0;        // sum of -log likelihood
-    int64_t pairs = 0;      // predictions: (context, center) pairs, or windows for CBOW
-    int64_t words = 0;      // center words after subsampling
+    double loss = 0;    // sum of -log likelihood
+    int64_t pairs = 0;  // predictions: (context, center) pairs, or windows for CBOW
+    int64_t words = 0;  // center words after subsampling
 };
 
-constexpr int MAX_GROUP = 4;       // raw tokens whose windows can share negative samples; divides BLOCK
+constexpr int MAX_GROUP = 4;  // raw tokens whose windows can share negative samples; divides BLOCK
 constexpr int MAX_WINDOW = 256;
 constexpr int MAX_CONTEXTS = 2 * MAX_WINDOW + MAX_GROUP;
-constexpr int MAX_TAGS = 64;       // input rows of one document
-constexpr int BLOCK = 4096;         // raw tokens read at a time
+constexpr int MAX_TAGS = 64;  // input rows of one document
+constexpr int BLOCK = 4096;   // raw tokens read at a time
 
 // Reads a range of the corpus: the tokens kept by subsampling, with the bounds of their documents.
 struct CorpusReader {
@@ -108,19 +109,20 @@ struct CorpusReader {
     int block;              // raw tokens to read at a time
     int next, last;         // the next center, and the end of the centers, in the arrays below
     int32_t* id;
-    int32_t* from;          // first kept token of the same document
-    int32_t* to;            // one past its last
-    int32_t* offset;        // raw position minus `base`
-    int32_t* document;      // the token's document
+    int32_t* from;      // first kept token of the same document
+    int32_t* to;        // one past its last
+    int32_t* offset;    // raw position minus `base`
+    int32_t* document;  // the token's document
     uint64_t* hash;
     int64_t base;
 };
 
-// Whether windows are trained in groups: the center words of a group share one set of negative samples, and rows are read
-// and written once for all of them. (Static, because the linker would keep one copy of an inline function for all
+// Whether windows are trained in groups: the center words of a group share one set of negative samples, and rows are
+// read and written once for all of them. (Static, because the linker would keep one copy of an inline function for all
 // instruction sets.)
 static inline bool grouped(const Task& task) {
-    return (task.objective.architecture == SKIPGRAM || task.objective.architecture == CBOW) && task.objective.loss == NEGATIVE && task.sampling.shared && task.sampling.group > 1;
+    return (task.objective.architecture == SKIPGRAM || task.objective.architecture == CBOW) &&
+           task.objective.loss == NEGATIVE && task.sampling.shared && task.sampling.group > 1;
 }
 
 // How many (input, center) pairs an input row forms with each word of a group, and in total.
@@ -132,17 +134,17 @@ struct PairCounts {
 // The training example of a center word or of a group: context words and target rows, with a sign for each target.
 struct Window {
     int centers, contexts, targets;
-    int words;  // of a group: distinct center words, which are the first targets
+    int words;                             // of a group: distinct center words, which are the first targets
     PairCounts pair_counts[MAX_CONTEXTS];  // of each context of a group
-    PairCounts document_counts;                    // of the document's rows, which pair with each center
+    PairCounts document_counts;            // of the document's rows, which pair with each center
     float rate;
     uint64_t hash;
     int32_t center, document;
     int32_t context[MAX_CONTEXTS];  // words; -1: missing (CONCAT only)
     int32_t* target;
-    float* sign;       // +1: positive, -1: negative sample
+    float* sign;                  // +1: positive, -1: negative sample
     int32_t upcoming[MAX_GROUP];  // words that enter the next window
-    int upcoming_count;                      
+    int upcoming_count;
 };
 
 // Copies of the rows that a stream changes between two merges of ordered training.
@@ -155,21 +157,21 @@ struct Copies {
 };
 
 struct Scratch {
-    float** inputs;    // [max inputs]
-    float** outputs;   // [max targets]
-    float* scores;     // [max contexts × targets], padded
-    float* signs;      // the same
-    float* hidden;     // [MAX_GROUP × output stride]
-    float* change;     // [output stride]
-    float* total;      // the same
-    float* document;   // the row of a new document
-    int max_rows;     // inputs with separate scores
-    int signs_targets;    // the number of targets that `signs` is filled for; 0: none
-    // Rows of the next window, prefetched one cache line at a time while this window is updated. Prefetching all of them
-    // at once would exceed the processor's outstanding cache misses.
+    float** inputs;     // [max inputs]
+    float** outputs;    // [max targets]
+    float* scores;      // [max contexts × targets], padded
+    float* signs;       // the same
+    float* hidden;      // [MAX_GROUP × output stride]
+    float* change;      // [output stride]
+    float* total;       // the same
+    float* document;    // the row of a new document
+    int max_rows;       // inputs with separate scores
+    int signs_targets;  // the number of targets that `signs` is filled for; 0: none
+    // Rows of the next window, prefetched one cache line at a time while this window is updated. Prefetching all of
+    // them at once would exceed the processor's outstanding cache misses.
     const float** prefetch_rows;  // [max targets + MAX_GROUP × max subwords]
     int prefetch_count;
-    Copies* copies;       // null: rows are updated in place
+    Copies* copies;  // null: rows are updated in place
 };
 
 // The kernels of one instruction set.

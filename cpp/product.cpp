@@ -19,7 +19,8 @@ Nearest kernel() {
     return baseline::nearest;
 }
 
-// Passes the points of one part, `stride` apart, to the kernel in blocks; visit(i, code, distance) gets the results in order.
+// Passes the points of one part, `stride` apart, to the kernel in blocks; visit(i, code, distance) gets the results in
+// order.
 template <class Visit>
 void each_nearest(Nearest nearest, const float* first, int64_t stride, int64_t count, int width, const float* centroids,
                   Visit visit) {

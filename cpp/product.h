@@ -1,5 +1,5 @@
-// Product quantization (Jégou et al. 2011): rows are split into parts of `width` columns (the last may be narrower), each part
-// is replaced by the nearest of 256 centroids trained by k-means. A code is the index of the centroid.
+// Product quantization (Jégou et al. 2011): rows are split into parts of `width` columns (the last may be narrower),
+// each part is replaced by the nearest of 256 centroids trained by k-means. A code is the index of the centroid.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ constexpr int CENTROIDS = 256;
 
 constexpr int POINTS = 256;  // points that the kernel takes at a time
 
-// For a block of points, column by column (column d of point i is points[d * POINTS + i], 64-byte aligned): the index of
-// the nearest centroid (ties: the first) and its squared distance.
+// For a block of points, column by column (column d of point i is points[d * POINTS + i], 64-byte aligned): the index
+// of the nearest centroid (ties: the first) and its squared distance.
 using Nearest = void (*)(const float* points, int width, const float* centroids, int32_t* codes, float* distances);
 
 // A matrix of `rows` × `dim` and how it is split. `centroids` holds the 256 centroids of each part, part after part.

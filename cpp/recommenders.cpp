@@ -70,7 +70,8 @@ double als_solve(const AlsTask& task, int64_t first, int64_t last, int threads) 
         entries = std::max(entries, task.starts[std::min(last, row + GROUP)] - task.starts[row]);
     std::vector<double> losses(static_cast<size_t>((last - first + BLOCK - 1) / BLOCK));
     std::vector<std::unique_ptr<Floats>> rooms(static_cast<size_t>(threads));
-    for (auto& room : rooms) room = std::make_unique<Floats>(static_cast<size_t>(scratch_floats(task.stride, entries)), true);
+    for (auto& room : rooms)
+        room = std::make_unique<Floats>(static_cast<size_t>(scratch_floats(task.stride, entries)), true);
     parallel_blocks(first, last, BLOCK, threads, [&](int64_t begin, int64_t end, int64_t number, int thread) {
         losses[static_cast<size_t>(number)] = kernel.solve(task, begin, end, rooms[static_cast<size_t>(thread)]->data);
     });

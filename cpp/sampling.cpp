@@ -19,9 +19,10 @@ Paths huffman_paths(const int64_t* counts, int32_t words) {
     std::vector<int32_t> parent(size_t(words) + inner);
     std::vector<uint8_t> turn(size_t(words) + inner, 0);
     int32_t leaf = words - 1, node = 0;
-    auto least = [&](int32_t made) {  // leaves are 0..words-1, inner nodes follow; ties go to the inner node, as in fastText
-        return leaf >= 0 && (node >= made || counts[leaf] < weight[node]) ? leaf-- : words + node++;
-    };
+    auto least =
+        [&](int32_t made) {  // leaves are 0..words-1, inner nodes follow; ties go to the inner node, as in fastText
+            return leaf >= 0 && (node >= made || counts[leaf] < weight[node]) ? leaf-- : words + node++;
+        };
     auto weight_of = [&](int32_t which) { return which < words ? counts[which] : weight[which - words]; };
     for (int32_t made = 0; made < inner; ++made) {
         const int32_t left = least(made), right = least(made);

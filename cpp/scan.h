@@ -1,7 +1,7 @@
 // Finds the boundaries of tokens in UTF-8 text, 64 bytes at a step.
 //
-// Each step turns 64 bytes into bit masks (bit i = byte i): letters, digits, …; code points beyond ASCII are looked up one
-// by one and written into the same masks. A token is a run of ones, and its boundaries are found by counting zeros.
+// Each step turns 64 bytes into bit masks (bit i = byte i): letters, digits, …; code points beyond ASCII are looked up
+// one by one and written into the same masks. A token is a run of ones, and its boundaries are found by counting zeros.
 #pragma once
 
 #include "unicode.h"
@@ -29,8 +29,8 @@ inline Masks ascii_masks(const uint8_t* p, Split split) {
     Masks masks;
     const auto eq = [](__m128i v, char c) { return _mm_cmpeq_epi8(v, _mm_set1_epi8(c)); };
     const auto between = [](__m128i v, char low, char high) {  // unsigned: (v - low) <= (high - low)
-        const __m128i above = _mm_subs_epu8(_mm_sub_epi8(v, _mm_set1_epi8(low)),
-                                            _mm_set1_epi8(static_cast<char>(high - low)));
+        const __m128i above =
+            _mm_subs_epu8(_mm_sub_epi8(v, _mm_set1_epi8(low)), _mm_set1_epi8(static_cast<char>(high - low)));
         return _mm_cmpeq_epi8(above, _mm_setzero_si128());
     };
     const auto bits = [](__m128i v, int part) {
@@ -127,7 +127,8 @@ class Scanner {
         uint64_t inner = 0;
         if (masks.beyond_ascii) inner = beyond_ascii(p, masks);
         if (masks.apostrophe | masks.point) {
-            const uint64_t after_letter = masks.letter << 1 | before_.letter, after_digit = masks.digit << 1 | before_.digit;
+            const uint64_t after_letter = masks.letter << 1 | before_.letter,
+                           after_digit = masks.digit << 1 | before_.digit;
             uint64_t to_letter = masks.letter >> 1, to_digit = masks.digit >> 1;
             if ((masks.apostrophe | masks.point) >> 63 && p + kStep < end_) {
                 const uint8_t kind = class_at(p + kStep);
@@ -156,8 +157,9 @@ class Scanner {
             todo &= ~bits;
             carry_.beyond_ascii |= over;
             const int kind = tables_.classes[decoded.code] & kClassMask;
-            const Before before = at ? Before{bit(masks.letter, at - 1), bit(masks.digit, at - 1), bit(masks.underscore, at - 1)}
-                                     : before_;
+            const Before before =
+                at ? Before{bit(masks.letter, at - 1), bit(masks.digit, at - 1), bit(masks.underscore, at - 1)}
+                   : before_;
             const bool mark = kind == kMark;  // a mark takes the class of its base; alone it is no token
             if (kind == kLetter || (mark && before.letter)) masks.letter |= bits, carry_.letter |= over;
             else if (kind == kDigit || (mark && before.digit)) masks.digit |= bits, carry_.digit |= over;

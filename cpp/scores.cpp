@@ -54,12 +54,14 @@ static void floats(const float* const* rows, int count, int64_t dim, const float
     const int number = (queries + LANES - 1) / LANES;
     for (int r = 0; r < count; r += TILE) {
         for (int p = 0; p < number; p += 2) {
-            const float* some = panels + p * dim * LANES;
+            const float* panel = panels + p * dim * LANES;
             float* where = out + r * width + p * LANES;
             if (p + 1 < number)
-                squared ? tile<2, true>(rows + r, dim, some, where, width) : tile<2, false>(rows + r, dim, some, where, width);
+                squared ? tile<2, true>(rows + r, dim, panel, where, width)
+                        : tile<2, false>(rows + r, dim, panel, where, width);
             else
-                squared ? tile<1, true>(rows + r, dim, some, where, width) : tile<1, false>(rows + r, dim, some, where, width);
+                squared ? tile<1, true>(rows + r, dim, panel, where, width)
+                        : tile<1, false>(rows + r, dim, panel, where, width);
         }
     }
 }
@@ -68,7 +70,8 @@ static void floats(const float* const* rows, int count, int64_t dim, const float
 constexpr int ROWS = 4;  // rows whose lanes are summed together; divides TILE
 
 template <int QUERIES, bool SQUARED>
-static void along_row(const float* const* rows, int64_t dim, const float* queries, int64_t stride, float* out, int64_t width) {
+static void along_row(const float* const* rows, int64_t dim, const float* queries, int64_t stride, float* out,
+                      int64_t width) {
     constexpr int CHAINS = 4 / QUERIES;  // independent sums hide the latency of additions
     vec total[ROWS * QUERIES];
     EACH (int r = 0; r < ROWS; ++r) {
@@ -106,28 +109,23 @@ static void along_row(const float* const* rows, int64_t dim, const float* querie
 }
 
 template <bool SQUARED>
-static void score_along_rows(const float* const* rows, int count, int64_t dim, const float* queries, int number, int64_t stride,
-                       float* out, int64_t width) {
+static void score_along_rows(const float* const* rows, int count, int64_t dim, const float* queries, int number,
+                             int64_t stride, float* out, int64_t width) {
     for (int r = 0; r < count; r += ROWS) {
-        if (number == 1)
-            along_row<1, SQUARED>(rows + r, dim, queries, stride, out + r * width, width);
-        else if (number == 2)
-            along_row<2, SQUARED>(rows + r, dim, queries, stride, out + r * width, width);
-        else
-            along_row<4, SQUARED>(rows + r, dim, queries, stride, out + r * width, width);
+        if (number == 1) along_row<1, SQUARED>(rows + r, dim, queries, stride, out + r * width, width);
+        else if (number == 2) along_row<2, SQUARED>(rows + r, dim, queries, stride, out + r * width, width);
+        else along_row<4, SQUARED>(rows + r, dim, queries, stride, out + r * width, width);
     }
 }
 
 static void few(const float* const* rows, int count, int64_t dim, const float* queries, int number, int64_t stride,
                 bool squared, float* out, int64_t width) {
-    if (squared)
-        score_along_rows<true>(rows, count, dim, queries, number, stride, out, width);
-    else
-        score_along_rows<false>(rows, count, dim, queries, number, stride, out, width);
+    if (squared) score_along_rows<true>(rows, count, dim, queries, number, stride, out, width);
+    else score_along_rows<false>(rows, count, dim, queries, number, stride, out, width);
 }
 
-// float16 has a sign, 5 exponent bits and 10 fraction bits. Shifted to their float32 positions, the value is too small by
-// 2^112, also for subnormals. Infinity and NaN are rejected earlier.
+// float16 has a sign, 5 exponent bits and 10 fraction bits. Shifted to their float32 positions, the value is too small
+// by 2^112, also for subnormals. Infinity and NaN are rejected earlier.
 static void widen(const uint16_t* half, int64_t count, float* out) {
 #if !defined(ISA_avx512)
     typedef uint16_t halves __attribute__((vector_size(LANES * 2), aligned(2)));
@@ -136,8 +134,8 @@ static void widen(const uint16_t* half, int64_t count, float* out) {
     int64_t i = 0;
     for (; i + LANES <= count; i += LANES) {
 #if defined(ISA_avx512)
-        const __m256i some = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(half + i));
-        store_loose(out + i, (vec)_mm512_maskz_cvtph_ps(0xffff, some));
+        const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(half + i));
+        store_loose(out + i, (vec)_mm512_maskz_cvtph_ps(0xffff, halves));
 #else
         const ivec bits = __builtin_convertvector(*reinterpret_cast<const halves*>(half + i), ivec);
         const vec size = (vec)((bits & 0x7fff) << 13) * up;
@@ -168,8 +166,8 @@ static inline CODES_TARGET ivec step_codes(ivec sum, const int8_t* row, const qu
 }
 
 template <int PANELS>
-static CODES_TARGET void code_tile(const int8_t* const* rows, const int32_t* sums, int64_t dim, const query_code* panels,
-                                   float* out, int64_t width) {
+static CODES_TARGET void code_tile(const int8_t* const* rows, const int32_t* sums, int64_t dim,
+                                   const query_code* panels, float* out, int64_t width) {
     ivec sum[TILE][PANELS];
     EACH (int r = 0; r < TILE; ++r)
         EACH (int p = 0; p < PANELS; ++p) sum[r][p] = -SHIFT * sums[r] - ivec{};
@@ -233,8 +231,8 @@ static void code_tile(const int8_t* const* rows, const int32_t*, int64_t dim, co
 #endif
 
 // As `along_row`, for codes: the query as `query_code`, padded with (shifted) zeros.
-static CODES_TARGET void codes_along_row(const int8_t* const* rows, const int32_t* sums, int64_t dim, const query_code* query,
-                                     float* out, int64_t width) {
+static CODES_TARGET void codes_along_row(const int8_t* const* rows, const int32_t* sums, int64_t dim,
+                                         const query_code* query, float* out, int64_t width) {
     vec total[ROWS];
     EACH (int r = 0; r < ROWS; ++r) {
         const int8_t* row = rows[r];
@@ -289,12 +287,10 @@ static void codes(const int8_t* const* rows, const int32_t* sums, int count, int
     const int number = (queries + LANES - 1) / LANES;
     for (int r = 0; r < count; r += TILE) {
         for (int p = 0; p < number; p += 2) {
-            const query_code* some = panels + p * dim * LANES;
+            const query_code* panel = panels + p * dim * LANES;
             float* where = out + r * width + p * LANES;
-            if (p + 1 < number)
-                code_tile<2>(rows + r, sums + r, dim, some, where, width);
-            else
-                code_tile<1>(rows + r, sums + r, dim, some, where, width);
+            if (p + 1 < number) code_tile<2>(rows + r, sums + r, dim, panel, where, width);
+            else code_tile<1>(rows + r, sums + r, dim, panel, where, width);
         }
     }
 }

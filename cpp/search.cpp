@@ -14,9 +14,9 @@
 namespace firth {
 namespace {
 
-constexpr int QUERY_BATCH = 128;       // queries per pass over the rows: their panels fit a core's cache
-constexpr int BLOCK = 48;          // rows scored at a time; a multiple of DOZEN
-constexpr int64_t ROWS_PER_TASK = 960;     // rows taken by a thread at a time
+constexpr int QUERY_BATCH = 128;                // queries per pass over the rows: their panels fit a core's cache
+constexpr int BLOCK = 48;                       // rows scored at a time; a multiple of DOZEN
+constexpr int64_t ROWS_PER_TASK = 960;          // rows taken by a thread at a time
 constexpr int64_t MIN_SKETCH_VALUES = 1 << 20;  // matrix size from which the sketch pays off
 
 const Scores& kernel() {
@@ -28,7 +28,8 @@ const Scores& kernel() {
     return baseline::scores;
 }
 
-// The kernel for int8 codes. They are fast with AVX-512 VNNI; otherwise only a few queries, which are memory-bound, gain.
+// The kernel for int8 codes. They are fast with AVX-512 VNNI; otherwise only a few queries, which are memory-bound,
+// gain.
 const Scores* sketch_kernel(int64_t queries) {
 #if defined(__x86_64__)
     const auto& isa = active_isa();
@@ -48,8 +49,7 @@ struct Packed {
           room(static_cast<size_t>(width * stride), true) {
         if (count <= FEW)
             for (int q = 0; q < count; ++q) std::copy_n(task.queries + q * task.dim, task.dim, room.data + q * stride);
-        else
-            kernel.pack(task.queries, count, task.dim, room.data);
+        else kernel.pack(task.queries, count, task.dim, room.data);
     }
 
     const Scores& kernel;
@@ -79,8 +79,7 @@ class Scan {
             const int64_t at = first + std::min(r, count - 1);
             row_ids[r] = task_.listed ? task_.listed[at] : at;
         }
-        if (task_.dtype == FLOAT32)
-            score(row_ids, padded, out_.data);
+        if (task_.dtype == FLOAT32) score(row_ids, padded, out_.data);
         else  // a dozen at a time, so that the widened rows stay in the L1 cache
             for (int r = 0; r < padded; r += DOZEN) score(row_ids + r, DOZEN, out_.data + r * packed_.width);
         for (int r = 0; r < count; ++r) {
@@ -105,8 +104,7 @@ class Scan {
         if (packed_.count <= FEW)
             kernel.few(rows, count, task_.dim, packed_.room.data, packed_.count, packed_.stride, task_.squared, out,
                        packed_.width);
-        else
-            kernel.floats(rows, count, task_.dim, packed_.room.data, packed_.count, task_.squared, out, packed_.width);
+        else kernel.floats(rows, count, task_.dim, packed_.room.data, packed_.count, task_.squared, out, packed_.width);
     }
 
     const Packed& packed_;
@@ -145,7 +143,8 @@ void search(const SearchTask& all, int64_t k, float* scores, int64_t* rows_out, 
         task.queries += first * task.dim, task.count = std::min<int64_t>(QUERY_BATCH, all.count - first);
         std::optional<std::vector<int64_t>> left;
         const Scores* bytes = task.sketch ? sketch_kernel(task.count) : nullptr;
-        if (bytes && (task.listed ? task.listed_count : task.rows) * task.dim >= MIN_SKETCH_VALUES) left = sift(*bytes, task, k, threads);
+        if (bytes && (task.listed ? task.listed_count : task.rows) * task.dim >= MIN_SKETCH_VALUES)
+            left = sift(*bytes, task, k, threads);
         if (left) task.listed = left->data(), task.listed_count = static_cast<int64_t>(left->size());
         scan(task, k, scores + first * k, rows_out + first * k, threads);
     }

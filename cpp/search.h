@@ -10,8 +10,8 @@ enum StorageDtype : int { FLOAT32 = 0, FLOAT16 = 1 };
 constexpr int DOZEN = 12;  // kernels take rows in multiples of 12
 constexpr int FEW = 4;     // up to this many queries, lanes run along the row; for more, each lane is a query
 
-// The kernels of one instruction set. out[row * width + query] is the score; `width` is `queries` rounded up to `lanes`,
-// or FEW.
+// The kernels of one instruction set. out[row * width + query] is the score; `width` is `queries` rounded up to
+// `lanes`, or FEW.
 struct Scores {
     int lanes;
     void (*pack)(const float* queries, int count, int64_t dim, float* panels);
@@ -23,8 +23,8 @@ struct Scores {
                 bool squared, float* out, int64_t width);
     // int8 codes, −127 to 127; `dim` is a multiple of 4. `sums` are the sums of the rows' codes.
     void (*pack_codes)(const int8_t* queries, int count, int64_t dim, void* panels);
-    void (*codes)(const int8_t* const* rows, const int32_t* sums, int count, int64_t dim, const void* panels, int queries,
-                  float* out, int64_t width);
+    void (*codes)(const int8_t* const* rows, const int32_t* sums, int count, int64_t dim, const void* panels,
+                  int queries, float* out, int64_t width);
     void (*widen)(const uint16_t* half, int64_t count, float* out);  // float16 to float32
 };
 
@@ -36,7 +36,7 @@ namespace avx512 { extern const Scores scores; }
 struct Sketch {
     const int8_t* codes;  // rows × width, zero-padded
     const float* steps;
-    const int32_t* sums;   // of each row's codes
+    const int32_t* sums;  // of each row's codes
     const float* errors;
     const float* norms;  // upper bound of |row|
     int64_t width;       // a multiple of 4

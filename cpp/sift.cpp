@@ -21,24 +21,26 @@ namespace {
 constexpr int BLOCK = 48;
 constexpr int64_t ROWS_PER_TASK = 1920;
 constexpr size_t LIMIT = 1024;        // initial capacity of the candidates of a query
-constexpr size_t MAX_SHARE = 16;           // the sketch is given up when more than 1/16 of the rows remain
+constexpr size_t MAX_SHARE = 16;      // the sketch is given up when more than 1/16 of the rows remain
 constexpr double ROUNDING = 0x1p-23;  // twice the error of one operation
 constexpr double UP = 1 + 1e-6;       // rounds a double up when it becomes a float
 constexpr float TINY = 1e-37f;        // more than products can lose to subnormal numbers
 
-// The queries' terms of the bounds. For squared distances −|x − q|² = 2 q·x − |x|² − |q|²; |q|² is the same for all rows.
+// The queries' terms of the bounds. For squared distances −|x − q|² = 2 q·x − |x|² − |q|²; |q|² is the same for all
+// rows.
 struct QueryBounds {
     QueryBounds(const Scores& kernel, const SearchTask& task)
         : kernel(kernel), task(task), sketch(*task.sketch), count(static_cast<int>(task.count)),
           width(count <= FEW ? FEW : (count + kernel.lanes - 1) / kernel.lanes * kernel.lanes),
-          rounding(ROUNDING * static_cast<double>(task.dim + 32)), factors(task.count), errors(task.count), norms(task.count),
-          constants(task.count), panels(static_cast<size_t>(width * ((sketch.width + 63) / 64 * 64)), true) {
+          rounding(ROUNDING * static_cast<double>(task.dim + 32)), factors(task.count), errors(task.count),
+          norms(task.count), constants(task.count),
+          panels(static_cast<size_t>(width * ((sketch.width + 63) / 64 * 64)), true) {
         const auto size = static_cast<size_t>(task.count);
         std::vector<int8_t> codes(size * static_cast<size_t>(sketch.width));
         std::vector<int32_t> sums(size);
         std::vector<float> steps(size), error_norms(size), lengths(size);
-        code_rows(task.queries, task.count, task.dim, sketch.width, codes.data(), steps.data(), sums.data(), error_norms.data(),
-                  lengths.data());
+        code_rows(task.queries, task.count, task.dim, sketch.width, codes.data(), steps.data(), sums.data(),
+                  error_norms.data(), lengths.data());
         kernel.pack_codes(codes.data(), count, sketch.width, panels.data);
         const double times = task.squared ? 2 : 1;
         for (size_t q = 0; q < size; ++q) {
@@ -56,9 +58,9 @@ struct QueryBounds {
     int count;
     int64_t width;
     double rounding;
-    std::vector<float> factors;    // factor of a product of codes and the row's step
-    std::vector<float> errors;     // factor of the row's error
-    std::vector<float> norms;      // factor of the row's norm
+    std::vector<float> factors;  // factor of a product of codes and the row's step
+    std::vector<float> errors;   // factor of the row's error
+    std::vector<float> norms;    // factor of the row's norm
     std::vector<float> constants;
     Floats panels;
 };
@@ -76,7 +78,8 @@ class Candidates {
         return all_.size() <= limit;
     }
     void drop(float least) {
-        all_.erase(std::remove_if(all_.begin(), all_.end(), [&](const ScoredRow& f) { return f.score < least; }), all_.end());
+        all_.erase(std::remove_if(all_.begin(), all_.end(), [&](const ScoredRow& f) { return f.score < least; }),
+                   all_.end());
     }
     const std::vector<ScoredRow>& all() const { return all_; }
 
@@ -89,7 +92,8 @@ class Sift {
   public:
     Sift(const QueryBounds& bounds, int64_t k, int64_t rows)
         : best(bounds.count, k), candidates(static_cast<size_t>(bounds.count)), bounds_(bounds), task_(bounds.task),
-          out_(static_cast<size_t>(BLOCK * bounds.width)), limit_(std::max(2 * LIMIT, static_cast<size_t>(rows) / MAX_SHARE)) {}
+          out_(static_cast<size_t>(BLOCK * bounds.width)),
+          limit_(std::max(2 * LIMIT, static_cast<size_t>(rows) / MAX_SHARE)) {}
 
     // Returns false if the sketch rules out too few rows.
     bool rows(int64_t first, int64_t last) {
@@ -113,7 +117,8 @@ class Sift {
             row_ids[r] = task_.listed ? task_.listed[at] : at;
             rows[r] = sketch.codes + row_ids[r] * sketch.width, sums[r] = sketch.sums[row_ids[r]];
         }
-        bounds_.kernel.codes(rows, sums, padded, sketch.width, bounds_.panels.data, bounds_.count, out_.data, bounds_.width);
+        bounds_.kernel.codes(rows, sums, padded, sketch.width, bounds_.panels.data, bounds_.count, out_.data,
+                             bounds_.width);
         for (int r = 0; r < count; ++r) check_row(row_ids[r], out_.data + r * bounds_.width);
     }
 
@@ -122,16 +127,17 @@ class Sift {
         const Sketch& sketch = bounds_.sketch;
         const float scale = task_.scales ? task_.scales[row] : 1.0f;
         if (scale != scale) return;  // a zero row has no cosine
-        const float step = sketch.steps[row] * scale, error = sketch.errors[row] * scale, norm = sketch.norms[row] * scale;
+        const float step = sketch.steps[row] * scale, error = sketch.errors[row] * scale,
+                    norm = sketch.norms[row] * scale;
         const float square = task_.squared ? norm * norm : 0.0f, spread = static_cast<float>(bounds_.rounding) * square;
         const float *factors = bounds_.factors.data(), *errors = bounds_.errors.data(), *norms = bounds_.norms.data();
         const float* least = best.thresholds();
         const auto high = [&](int q) {
             return products[q] * (factors[q] * step) + (errors[q] * error + norms[q] * norm) - (square - spread);
         };
-        int some = 0;
-        for (int q = 0; q < bounds_.count; ++q) some |= !(high(q) < least[q]);
-        if (!some) return;
+        int any = 0;
+        for (int q = 0; q < bounds_.count; ++q) any |= !(high(q) < least[q]);
+        if (!any) return;
         for (int q = 0; q < bounds_.count; ++q) {
             const float upper = high(q);
             if (upper < least[q]) continue;
@@ -162,7 +168,8 @@ std::optional<std::vector<int64_t>> sift(const Scores& kernel, const SearchTask&
     std::atomic<bool> effective{true};
     on_threads(threads, [&](int thread) {
         Sift own(bounds, k, rows);
-        for (int64_t first = next.fetch_add(ROWS_PER_TASK); first < rows && effective; first = next.fetch_add(ROWS_PER_TASK))
+        for (int64_t first = next.fetch_add(ROWS_PER_TASK); first < rows && effective;
+             first = next.fetch_add(ROWS_PER_TASK))
             if (!own.rows(first, std::min(first + ROWS_PER_TASK, rows))) effective = false;
         best[static_cast<size_t>(thread)] = std::move(own.best);
         candidates[static_cast<size_t>(thread)] = std::move(own.candidates);
@@ -197,7 +204,7 @@ void code_rows(const float* rows, int64_t count, int64_t dim, int64_t width, int
         double error = 0, square = 0;
         for (int64_t d = 0; d < dim; ++d) {
             const double x = row[d];
-            // Rounding to rounded row_ids: at this size a double has no room for fractions.
+            // Rounds to an integer: a double of this size has no fraction bits.
             const double rounded = std::min(127.0, std::max(-127.0, (x * inverse + 0x1.8p52) - 0x1.8p52));
             code[d] = static_cast<int8_t>(rounded), sum += static_cast<int32_t>(rounded);
             error += (x - step * rounded) * (x - step * rounded), square += x * x;

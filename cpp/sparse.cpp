@@ -18,7 +18,8 @@ template <class Work>
 void parallel_blocks(const int64_t* starts, int64_t rows, int threads, Work work) {
     std::vector<int64_t> bounds{0};
     for (int64_t row = 0; row < rows; ++row)
-        if (starts[row + 1] - starts[bounds.back()] >= BLOCK_ENTRIES || row + 1 - bounds.back() >= BLOCK_ENTRIES || row + 1 == rows)
+        if (starts[row + 1] - starts[bounds.back()] >= BLOCK_ENTRIES || row + 1 - bounds.back() >= BLOCK_ENTRIES ||
+            row + 1 == rows)
             bounds.push_back(row + 1);
     const auto blocks = static_cast<int64_t>(bounds.size()) - 1;
     std::atomic<int64_t> next{0};
@@ -72,7 +73,7 @@ class Tally {
 }  // namespace
 
 void count_distinct(const int32_t* ids, const int64_t* starts, int64_t documents, int32_t words, int64_t* distinct,
-                     int threads) {
+                    int threads) {
     // The last document in which each word occurred.
     std::vector<std::vector<int64_t>> last_seen(static_cast<size_t>(threads), std::vector<int64_t>(words, -1));
     parallel_blocks(starts, documents, threads, [&](int64_t first, int64_t last, int thread) {
@@ -109,7 +110,7 @@ void count_words(const int32_t* ids, const int64_t* starts, int64_t documents, i
 void multiply(const SparseRows& sparse, const float* dense, int64_t width, float* out, int threads) {
     const MultiplyRows rows = active_multiply();
     parallel_blocks(sparse.starts, sparse.rows, threads,
-                 [&](int64_t first, int64_t last, int) { rows(sparse, dense, width, out, first, last); });
+                    [&](int64_t first, int64_t last, int) { rows(sparse, dense, width, out, first, last); });
 }
 
 }  // namespace firth

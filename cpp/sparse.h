@@ -1,4 +1,5 @@
-// Sparse matrices in compressed rows: row r holds values[k] in column columns[k], for k from starts[r] to starts[r + 1].
+// Sparse matrices in compressed rows: row r holds values[k] in column columns[k], for k from starts[r] to starts[r +
+// 1].
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ struct SparseRows {
 
 // The number of distinct words of each document; `words` is the size of the vocabulary.
 void count_distinct(const int32_t* ids, const int64_t* starts, int64_t documents, int32_t words, int64_t* distinct,
-                     int threads);
+                    int threads);
 
 // The words of each document in ascending order, with counts; `rows` is the start of each document's row, computed from
 // `count_distinct`.

@@ -71,7 +71,8 @@ static void dot_all(float* const* x, int inputs, float* const* y, int targets, i
 static void fill_signs(const Task& task, const Window& window, int inputs, Scratch& scratch) {
     const int targets = window.targets, count = inputs * targets;
     const int padded = (count + LANES - 1) / LANES * LANES;
-    const bool same = task.objective.loss == NEGATIVE;  // the center, then negative samples: often the same pattern as in the window before
+    const bool same = task.objective.loss ==
+                      NEGATIVE;  // the center, then negative samples: often the same pattern as in the window before
     if (!same || scratch.signs_targets != targets) {
         const int last = same ? scratch.max_rows * targets + LANES : padded;
         for (int i = 0, t = 0; i < last; ++i, t = t + 1 < targets ? t + 1 : 0) scratch.signs[i] = window.sign[t];
@@ -206,8 +207,8 @@ static bool has_duplicates(float* const* x, int inputs) {
     return twice;
 }
 
-static void update_all(float* const* x, int inputs, float* const* y, int targets, const float* steps,
-                       int64_t stride, const Scratch& scratch) {
+static void update_all(float* const* x, int inputs, float* const* y, int targets, const float* steps, int64_t stride,
+                       const Scratch& scratch) {
     switch (targets) {
         case 1: update_tile<1>(x, inputs, y, steps, stride, scratch); break;
         case 2: update_tile<2>(x, inputs, y, steps, stride, scratch); break;

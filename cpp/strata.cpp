@@ -25,7 +25,8 @@ const Glove& kernel() {
 void shuffle(GloveRecord* records, int64_t count, uint64_t seed) {
     for (int64_t i = count - 1; i > 0; --i) {
         seed += GOLDEN;
-        const auto j = static_cast<int64_t>((static_cast<unsigned __int128>(mix(seed)) * static_cast<uint64_t>(i + 1)) >> 64);
+        const auto j =
+            static_cast<int64_t>((static_cast<unsigned __int128>(mix(seed)) * static_cast<uint64_t>(i + 1)) >> 64);
         std::swap(records[i], records[j]);
     }
 }
@@ -82,7 +83,8 @@ void write_strata(const Counts& counts, double x_max, double exponent, int parts
 double train_diagonal(const GloveTask& task, const GloveRecord* records, const int64_t* starts, int parts, int diagonal,
                       int64_t piece, int64_t pieces, int threads) {
     const Glove& glove = kernel();
-    std::vector<double> losses(static_cast<size_t>(parts), 0.0);  // one per block, so that the sum doesn't depend on the threads
+    std::vector<double> losses(static_cast<size_t>(parts),
+                               0.0);  // one per block, so that the sum doesn't depend on the threads
     std::atomic<int> next{0};
     on_threads(std::min(threads, parts), [&](int) {
         for (int part; (part = next++) < parts;) {

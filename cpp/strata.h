@@ -1,8 +1,8 @@
 // Stratified order of a sparse matrix's records, for training without conflicts (Gemulla et al. 2011, DSGD).
 //
 // Words and contexts are divided into `parts` (id modulo parts), records into parts × parts blocks. The blocks of one
-// diagonal share no word and no context, so threads train them in parallel without races, and the result is the same for
-// any number of threads. A block touches few rows, which stay in the cache.
+// diagonal share no word and no context, so threads train them in parallel without races, and the result is the same
+// for any number of threads. A block touches few rows, which stay in the cache.
 #pragma once
 
 #include <cstdint>

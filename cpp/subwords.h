@@ -20,11 +20,11 @@ inline uint32_t hash_on(uint32_t hash, uint8_t byte) {
 }
 
 // The hash of each word, without < and >.
-void hash_words(const WordList& given, uint32_t* hashes);
+void hash_words(const WordList& list, uint32_t* hashes);
 
-// Hash modulo `buckets` of each n-gram of minn to maxn code points of <word>, in the order of their first characters and
-// then of their lengths; row_starts[w] is the start of word w. < and > alone are not n-grams, and the word </s>, the end of a
-// line, has none. `buckets` may be 0 only if maxn = 0.
-std::vector<int32_t> subwords(const WordList& given, int minn, int maxn, uint32_t buckets, int64_t* row_starts);
+// Hash modulo `buckets` of each n-gram of minn to maxn code points of <word>, in the order of their first characters
+// and then of their lengths; row_starts[w] is the start of word w. < and > alone are not n-grams, and the word </s>,
+// the end of a line, has none. `buckets` may be 0 only if maxn = 0.
+std::vector<int32_t> subwords(const WordList& list, int minn, int maxn, uint32_t buckets, int64_t* row_starts);
 
 }  // namespace firth

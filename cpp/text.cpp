@@ -60,7 +60,8 @@ struct TextEncoder::Sink {
         if (count == 0) return;
         Word words[kStep * 5];
         slot.scratch.clear();
-        slot.scratch.reserve(3 * static_cast<size_t>(edges[2 * count - 1] - edges[0]));  // one byte becomes at most three
+        slot.scratch.reserve(3 *
+                             static_cast<size_t>(edges[2 * count - 1] - edges[0]));  // one byte becomes at most three
         for (size_t i = 0; i < count; ++i) {
             prepare(words[i], edges[2 * i], edges[2 * i + 1]);
             slot.table.prefetch(words[i].hash);
@@ -105,7 +106,8 @@ void TextEncoder::seed(const std::string& words) {
         const size_t end = std::min(words.find('\0', at), words.size());
         for (auto& slot : slots_) {
             if (end > at) slot->table.find(Word::of(words.data() + at, end - at));
-            if (slot->table.size() != seeds_ + 1) throw std::invalid_argument("known words must be distinct and not empty.");
+            if (slot->table.size() != seeds_ + 1)
+                throw std::invalid_argument("known words must be distinct and not empty.");
         }
         at = end + 1;
     }
@@ -120,7 +122,9 @@ void TextEncoder::encode(const uint8_t* data, size_t size, const int64_t* ends, 
         if (cut) cuts.push_back(cuts.back() + cut);
     }
     cuts.push_back(size);
-    const auto upto = [&](size_t position) { return std::upper_bound(ends, ends + n_ends, static_cast<int64_t>(position)); };
+    const auto upto = [&](size_t position) {
+        return std::upper_bound(ends, ends + n_ends, static_cast<int64_t>(position));
+    };
     turn_ = 1 - turn_;
     for (auto& slot : slots_) slot->buffers[turn_].filled = 0;
     stretches_.assign(cuts.size() - 1, {0, 0, 0});
@@ -158,7 +162,8 @@ size_t TextEncoder::bytes(int slot) const { return slots_.at(static_cast<size_t>
 
 TextStatistics TextEncoder::statistics() const {
     TextStatistics sum;
-    for (const auto& slot : slots_) sum.invalid += slot->statistics.invalid, sum.unsegmented += slot->statistics.unsegmented;
+    for (const auto& slot : slots_)
+        sum.invalid += slot->statistics.invalid, sum.unsegmented += slot->statistics.unsegmented;
     return sum;
 }
 

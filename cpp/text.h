@@ -26,15 +26,15 @@ struct TextStatistics {
 };
 
 struct Merged {
-    std::string words;            // separated by NUL
-    std::vector<int64_t> counts;  // of the vocabulary
-    std::vector<std::vector<int32_t>> maps;  // slot's id → final id, -1: dropped
+    std::string words;                             // separated by NUL
+    std::vector<int64_t> counts;                   // of the vocabulary
+    std::vector<std::vector<int32_t>> maps;        // slot's id → final id, -1: dropped
     int64_t types = 0, tokens = 0, top_count = 0;  // before dropping words; count of the most frequent word
     int64_t dropped_types = 0, dropped_tokens = 0;
 };
 
-// What is trimmed from a document: a line feed at its end; for a line, also a carriage return before it; for a block, all
-// whitespace around it.
+// What is trimmed from a document: a line feed at its end; for a line, also a carriage return before it; for a block,
+// all whitespace around it.
 enum class Trim { file, line, block };
 
 class TextEncoder {
@@ -46,9 +46,9 @@ class TextEncoder {
     void seed(const std::string& words);
 
     // Tokenizes `size` bytes over the slots. `ends` (ascending) are document ends, each preceded by a separator; the
-    // block ends after a separator or at the end of the text. The ids are in `stretches()`, valid until the next call but
-    // one, so they can be written to disk while the next block is encoded. Subword pieces (gpt2, bert) are only counted;
-    // no separator marks them, so blocks and documents end where safe_cut allows.
+    // block ends after a separator or at the end of the text. The ids are in `stretches()`, valid until the next call
+    // but one, so they can be written to disk while the next block is encoded. Subword pieces (gpt2, bert) are only
+    // counted; no separator marks them, so blocks and documents end where safe_cut allows.
     void encode(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends);
 
     struct Stretch {
@@ -95,7 +95,8 @@ class TextEncoder {
     struct Sink;
     void encode_part(Slot& slot, Buffer& buffer, const uint8_t* data, size_t begin, size_t end, const int64_t* ends,
                      const int64_t* last);
-    void count_part(Slot& slot, const uint8_t* data, size_t begin, size_t end, const int64_t* ends, const int64_t* last);
+    void count_part(Slot& slot, const uint8_t* data, size_t begin, size_t end, const int64_t* ends,
+                    const int64_t* last);
 
     Split split_;
     bool lowercase_;
@@ -110,8 +111,8 @@ class TextEncoder {
 // The tokens of one text, each followed by NUL.
 std::string tokenize(const std::string& text, Split split, bool lowercase);
 
-// The last offset within `size` bytes where text can be split without splitting a token: after a separator; 0 = none. For
-// subword pieces, which include spaces: before a space that follows text.
+// The last offset within `size` bytes where text can be split without splitting a token: after a separator; 0 = none.
+// For subword pieces, which include spaces: before a space that follows text.
 size_t safe_cut(const uint8_t* data, size_t size, Split split);
 
 // The same for subword pieces (pieces.cpp).
@@ -128,16 +129,16 @@ inline uint64_t lower8(uint64_t bytes) {
 // The offset after each line feed.
 std::vector<int64_t> line_ends(const uint8_t* data, size_t size);
 
-// The ends of paragraphs: after a blank line that follows text. `state` is passed from one part of a file to the next (0 at
-// the start): bit 0 = the current line has text, bit 1 = the current paragraph has text.
+// The ends of paragraphs: after a blank line that follows text. `state` is passed from one part of a file to the next
+// (0 at the start): bit 0 = the current line has text, bit 1 = the current paragraph has text.
 std::vector<int64_t> paragraph_ends(const uint8_t* data, size_t size, int& state);
 
 struct Translated {
     int64_t ids = 0, documents = 0;
 };
 
-// Writes map[id] for each id, without -1; `ends` gets the number of ids written before each kDocumentEnd. Both outputs need
-// a capacity of `size`.
+// Writes map[id] for each id, without -1; `ends` gets the number of ids written before each kDocumentEnd. Both outputs
+// need a capacity of `size`.
 Translated translate(const int32_t* ids, size_t size, const int32_t* map, int32_t* out, int64_t* ends);
 
 }  // namespace firth

@@ -18,7 +18,7 @@ constexpr int TILE = 12;  // rows: 24 sums in registers, two vectors of weights,
 constexpr int TILE = 6;
 #endif
 
-#define UNROLL _Pragma("GCC unroll 16")  // otherwise the compiler keeps the sums in memory
+#define UNROLLED_FOR _Pragma("GCC unroll 16") for  // otherwise the compiler keeps the sums in memory
 
 typedef int16_t shorts __attribute__((vector_size(LANES * 4)));
 typedef uint8_t small_vec __attribute__((vector_size(LANES)));
@@ -101,19 +101,19 @@ template <int ROWS>
 static void tile(const float* a, int64_t stride, const float* panel, int64_t depth, const float* bias, float* out,
                  int64_t out_stride) {
     vec sum[ROWS][2];
-    UNROLL for (int r = 0; r < ROWS; ++r) {
+    UNROLLED_FOR (int r = 0; r < ROWS; ++r) {
         sum[r][0] = bias ? load(bias) : vec{};
         sum[r][1] = bias ? load(bias + LANES) : vec{};
     }
     for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
         const vec left = load(panel), right = load(panel + LANES);
-        UNROLL for (int r = 0; r < ROWS; ++r) {
+        UNROLLED_FOR (int r = 0; r < ROWS; ++r) {
             const vec value = splat(a[r * stride + k]);
             sum[r][0] += value * left;
             sum[r][1] += value * right;
         }
     }
-    UNROLL for (int r = 0; r < ROWS; ++r) {
+    UNROLLED_FOR (int r = 0; r < ROWS; ++r) {
         store(out + r * out_stride, sum[r][0]);
         store(out + r * out_stride + LANES, sum[r][1]);
     }
@@ -161,11 +161,11 @@ struct Rows {
 template <int ROWS>
 static inline void finish(const ivec (*sum)[2], const Linear& linear, int64_t column, const float* scales,
                           const float* zeros, float* out, int64_t out_stride) {
-    UNROLL for (int half = 0; half < 2; ++half) {
+    UNROLLED_FOR (int half = 0; half < 2; ++half) {
         const int64_t at = column + half * LANES;
         const vec scale = load(linear.scales + at), bias = load(linear.bias + at);
         const vec sums = __builtin_convertvector(*reinterpret_cast<const ivec*>(linear.sums + at), vec);
-        UNROLL for (int r = 0; r < ROWS; ++r) {
+        UNROLLED_FOR (int r = 0; r < ROWS; ++r) {
             const vec rounded_value = __builtin_convertvector(sum[r][half], vec) - sums * zeros[r];
             store(out + r * out_stride + half * LANES, rounded_value * (scale * scales[r]) + bias);
         }
@@ -202,7 +202,7 @@ struct Twos {
         const shorts* panel = static_cast<const shorts*>(linear.weights) + p * groups * 2;
         ivec sum[ROWS][2] = {};
         for (int64_t k = 0; k < groups; ++k, panel += 2)
-            UNROLL for (int r = 0; r < ROWS; ++r) {
+            UNROLLED_FOR (int r = 0; r < ROWS; ++r) {
                 const shorts value = twice(a + r * stride + k * 4);
                 sum[r][0] = add_products(sum[r][0], value, panel[0]);
                 sum[r][1] = add_products(sum[r][1], value, panel[1]);
@@ -225,7 +225,7 @@ struct Fours {
         ivec sum[ROWS][2] = {};
         for (int64_t k = 0; k < groups; ++k, panel += 2) {
             const __m512i left = panel[0], right = panel[1];
-            UNROLL for (int r = 0; r < ROWS; ++r) {
+            UNROLLED_FOR (int r = 0; r < ROWS; ++r) {
                 int32_t four;
                 memcpy(&four, a + r * stride + k * 4, 4);
                 const __m512i value = _mm512_set1_epi32(four);

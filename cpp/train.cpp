@@ -25,8 +25,11 @@ const Predict& kernels() {
 
 int max_targets(const Task& task) {
     if (task.objective.loss == SOFTMAX) return task.model.words;
-    const int positives = task.objective.architecture == FORWARD ? 2 * task.sampling.window : grouped(task) ? MAX_GROUP : 1;
-    if (task.objective.loss == NEGATIVE) return std::max(task.sampling.negatives, task.sampling.group_negatives) + positives;
+    const int positives = task.objective.architecture == FORWARD ? 2 * task.sampling.window
+                          : grouped(task)                        ? MAX_GROUP
+                                                                 : 1;
+    if (task.objective.loss == NEGATIVE)
+        return std::max(task.sampling.negatives, task.sampling.group_negatives) + positives;
     int64_t longest = 0;
     for (int32_t w = 0; w < task.model.words; ++w)
         longest = std::max(longest, task.paths.starts[w + 1] - task.paths.starts[w]);
@@ -40,7 +43,9 @@ int64_t longest(const int64_t* starts, int64_t lists) {
     return most;
 }
 
-int64_t max_subwords(const Task& task) { return std::max<int64_t>(1, longest(task.model.subwords.starts, task.model.words)); }
+int64_t max_subwords(const Task& task) {
+    return std::max<int64_t>(1, longest(task.model.subwords.starts, task.model.words));
+}
 
 // The maximum number of input rows of a window.
 int64_t max_inputs(const Task& task) {
@@ -62,16 +67,13 @@ struct WindowMemory {
 
 struct ScratchMemory {
     ScratchMemory(const Task& task, int targets)
-        : inputs(max_inputs(task)),
-          outputs(targets + 1),
-          scores(scores_size(task, targets)),
-          signs(scores_size(task, targets)),
-          hidden(task.model.output_stride * MAX_GROUP),
-          change(task.model.output_stride),
-          total(task.model.output_stride),
+        : inputs(max_inputs(task)), outputs(targets + 1), scores(scores_size(task, targets)),
+          signs(scores_size(task, targets)), hidden(task.model.output_stride * MAX_GROUP),
+          change(task.model.output_stride), total(task.model.output_stride),
           prefetch_rows(targets + MAX_GROUP * max_subwords(task)) {
-        scratch = {inputs.data(), outputs.data(), scores.data,    signs.data, hidden.data,  change.data, total.data,
-                   nullptr,       max_rows(task), 0,              prefetch_rows.data(), 0,          nullptr};
+        scratch = {inputs.data(), outputs.data(), scores.data,    signs.data, hidden.data,          change.data,
+                   total.data,    nullptr,        max_rows(task), 0,          prefetch_rows.data(), 0,
+                   nullptr};
     }
     static int max_rows(const Task& task) {
         if (task.objective.architecture == CBOW && grouped(task)) return MAX_GROUP;
@@ -86,12 +88,8 @@ struct ScratchMemory {
 
 struct ReaderMemory {
     ReaderMemory(const Task& task, int block)
-        : ids(size_t(block) + 2 * task.sampling.window),
-          from(ids.size()),
-          to(ids.size()),
-          offset(ids.size()),
-          document(ids.size()),
-          hash(ids.size()) {
+        : ids(size_t(block) + 2 * task.sampling.window), from(ids.size()), to(ids.size()), offset(ids.size()),
+          document(ids.size()), hash(ids.size()) {
         reader = {};
         reader.block = block;
         reader.id = ids.data();
@@ -160,7 +158,7 @@ Tally total(const std::vector<Tally>& tallies) {
 
 // Blocks all threads until the last one has arrived.
 class Barrier {
-public:
+  public:
     explicit Barrier(int threads) : threads_(threads) {}
     void wait() {
         std::unique_lock<std::mutex> lock(mutex_);
@@ -174,7 +172,7 @@ public:
         }
     }
 
-private:
+  private:
     const int threads_;
     int waiting_ = 0;
     int64_t turn_ = 0;
@@ -200,7 +198,8 @@ Tally train_racing(const Task& task, int64_t from, int64_t to, int threads) {
             memory.reader.position = begin;
             memory.reader.end = std::min<int64_t>(begin + BLOCK, to);
             memory.reader.next = memory.reader.last = 0;
-            train_windows(kernel, task, memory.reader, task.corpus.first, task.corpus.last, pair, scratch.scratch, tally, BLOCK);
+            train_windows(kernel, task, memory.reader, task.corpus.first, task.corpus.last, pair, scratch.scratch,
+                          tally, BLOCK);
         }
         tallies[me] = tally;
     });
@@ -216,9 +215,12 @@ namespace {
 
 // The maximum number of rows that `windows` consecutive windows can touch.
 size_t max_copies(const Task& task, int targets, int windows) {
-    const bool many = task.objective.architecture == FORWARD || (task.objective.architecture == SKIPGRAM && task.objective.loss == NEGATIVE && !task.sampling.shared);
+    const bool many =
+        task.objective.architecture == FORWARD ||
+        (task.objective.architecture == SKIPGRAM && task.objective.loss == NEGATIVE && !task.sampling.shared);
     const size_t outputs = size_t(windows) * targets * (many ? max_inputs(task) : 1);
-    const size_t words = size_t(windows * (grouped(task) ? MAX_GROUP : 1) + 2 * task.sampling.window) * max_subwords(task);
+    const size_t words =
+        size_t(windows * (grouped(task) ? MAX_GROUP : 1) + 2 * task.sampling.window) * max_subwords(task);
     const size_t inputs = words + size_t(windows) * longest(task.model.tags.starts, task.corpus.documents);
     return std::min<size_t>(inputs, task.model.input_rows) + std::min<size_t>(outputs, task.model.output_rows);
 }
@@ -226,10 +228,8 @@ size_t max_copies(const Task& task, int targets, int windows) {
 // One stream of ordered training: its position in the corpus and the rows it has changed since the last merge.
 struct Stream {
     Stream(const Task& task, int targets, int windows, int s, int streams, int64_t cursor)
-        : reader(task, 1024),
-          slots(size_t(task.model.input_rows) + task.model.output_rows, -1),
-          row(max_copies(task, targets, windows)),
-          data(row.size() * task.model.output_stride) {
+        : reader(task, 1024), slots(size_t(task.model.input_rows) + task.model.output_rows, -1),
+          row(max_copies(task, targets, windows)), data(row.size() * task.model.output_stride) {
         first = stream_start(task, s, streams);
         last = stream_start(task, s + 1, streams);
         reader.reader.position = cursor;
@@ -268,7 +268,8 @@ Tally train_ordered(const Task& task, int64_t* cursors, int streams, int windows
     for (int s = 0; s < streams; ++s) all.emplace_back(new Stream(task, targets, windows, s, streams, cursors[s]));
     threads = std::min(threads, streams);
     Barrier barrier(threads);
-    std::vector<int32_t> changed_by(size_t(task.model.input_rows) + task.model.output_rows, 0);  // number of streams that changed a row
+    std::vector<int32_t> changed_by(size_t(task.model.input_rows) + task.model.output_rows,
+                                    0);  // number of streams that changed a row
     on_threads(threads, [&](int me) {
         WindowMemory pair[2] = {{task, targets}, {task, targets}};
         ScratchMemory memory(task, targets);
@@ -293,7 +294,9 @@ Tally train_ordered(const Task& task, int64_t* cursors, int streams, int windows
                     }
                 }
             };
-            auto sharing = [&](bool input, int32_t id) -> int32_t& { return changed_by[input ? id : task.model.input_rows + id]; };
+            auto sharing = [&](bool input, int32_t id) -> int32_t& {
+                return changed_by[input ? id : task.model.input_rows + id];
+            };
             own_rows([&](bool input, int32_t id, const float*) { ++sharing(input, id); });
             own_rows([&](bool input, int32_t id, const float* change) {
                 const int64_t stride = input ? task.model.stride : task.model.output_stride;
@@ -334,7 +337,8 @@ void infer(const Task& task, float* rows, int epochs, double rate, uint64_t seed
             // FNV-1a of the words: with the same negative samples at the same positions, all documents would be pulled
             // in the same direction.
             uint64_t document_hash = 0xcbf29ce484222325ull;
-            for (int64_t i = 0; i < length; ++i) document_hash = (document_hash ^ (uint64_t)document_task.corpus.ids[i]) * 0x100000001b3ull;
+            for (int64_t i = 0; i < length; ++i)
+                document_hash = (document_hash ^ (uint64_t)document_task.corpus.ids[i]) * 0x100000001b3ull;
             for (int epoch = 0; epoch < epochs; ++epoch) {
                 document_task.sampling.seed = seed + document_hash + (uint64_t)epoch;
                 document_task.schedule.rate_first = rate * (epochs - epoch) / epochs;
@@ -342,7 +346,8 @@ void infer(const Task& task, float* rows, int epochs, double rate, uint64_t seed
                 memory.reader.position = 0;
                 memory.reader.end = length;
                 memory.reader.next = memory.reader.last = 0;
-                while (train_windows(kernel, document_task, memory.reader, 0, length, pair, scratch.scratch, tally, BLOCK)) {}
+                while (train_windows(kernel, document_task, memory.reader, 0, length, pair, scratch.scratch, tally,
+                                     BLOCK)) {}
             }
         }
     });

@@ -26,8 +26,8 @@ struct Decoded {
     bool valid;
 };
 
-// Decodes one code point of UTF-8 at `p` (< end). The longest prefix of a valid sequence counts as one invalid character,
-// as with Python's errors="replace" (Unicode 14, section 3.9, table 3-8).
+// Decodes one code point of UTF-8 at `p` (< end). The longest prefix of a valid sequence counts as one invalid
+// character, as with Python's errors="replace" (Unicode 14, section 3.9, table 3-8).
 inline Decoded decode(const uint8_t* p, const uint8_t* end) {
     const uint32_t first = p[0];
     if (first < 0x80) return {first, 1, true};

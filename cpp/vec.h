@@ -1,7 +1,7 @@
 // A vector of floats as wide as the instruction set this file is compiled for.
 //
-// Hot files are compiled once per instruction set, each time in its own namespace (firth::ISA). They must not instantiate
-// std templates: the linker keeps one copy of those, possibly the one for the wrong instruction set.
+// Hot files are compiled once per instruction set, each time in its own namespace (firth::ISA). They must not
+// instantiate std templates: the linker keeps one copy of those, possibly the one for the wrong instruction set.
 #pragma once
 
 #include <cstdint>
@@ -100,7 +100,8 @@ static inline vec half_sums(const vec* a) {
     }
     const vec d = __builtin_shufflevector(c[0], c[1], 0, 1, 8, 9, 4, 5, 12, 13) +
                   __builtin_shufflevector(c[0], c[1], 2, 3, 10, 11, 6, 7, 14, 15);
-    return __builtin_shufflevector(d, d, 0, 2, 4, 6, 0, 2, 4, 6) + __builtin_shufflevector(d, d, 1, 3, 5, 7, 1, 3, 5, 7);
+    return __builtin_shufflevector(d, d, 0, 2, 4, 6, 0, 2, 4, 6) +
+           __builtin_shufflevector(d, d, 1, 3, 5, 7, 1, 3, 5, 7);
 }
 #else
 static inline vec half_sums(const vec* a) {
@@ -110,7 +111,8 @@ static inline vec half_sums(const vec* a) {
 static inline vec sums(const vec* a) {
     vec d[2];
     EACH (int i = 0; i < 2; ++i) {
-        d[i] = __builtin_shufflevector(a[i], a[i + 2], 0, 1, 4, 5) + __builtin_shufflevector(a[i], a[i + 2], 2, 3, 6, 7);
+        d[i] =
+            __builtin_shufflevector(a[i], a[i + 2], 0, 1, 4, 5) + __builtin_shufflevector(a[i], a[i + 2], 2, 3, 6, 7);
     }
     return __builtin_shufflevector(d[0], d[1], 0, 4, 2, 6) + __builtin_shufflevector(d[0], d[1], 1, 5, 3, 7);
 }

@@ -91,7 +91,8 @@ std::vector<Rank> in_order(std::vector<Part>& parts) {
 void number_words(std::vector<Part>& parts, int32_t seeds, int64_t max_size, Merged& merged) {
     std::vector<Rank> order(static_cast<size_t>(seeds));
     for (const Part& part : parts)
-        for (const Rank& seed : part.seeds) order[static_cast<size_t>(part.finals[static_cast<size_t>(seed.id)])] = seed;
+        for (const Rank& seed : part.seeds)
+            order[static_cast<size_t>(part.finals[static_cast<size_t>(seed.id)])] = seed;
     const std::vector<Rank> ranks = in_order(parts);
     const size_t free = max_size <= 0 ? ranks.size() : static_cast<size_t>(std::max<int64_t>(0, max_size - seeds));
     order.insert(order.end(), ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(std::min(free, ranks.size())));

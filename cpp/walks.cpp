@@ -12,12 +12,12 @@ namespace firth {
 namespace {
 
 constexpr uint64_t WALK_SALT = 0xd1b54a32d192ed03ull;  // keeps the random bits of walks apart from those of tokens
-constexpr int64_t WALKS_PER_TASK = 64;                  // walks taken by a thread at a time
+constexpr int64_t WALKS_PER_TASK = 64;                 // walks taken by a thread at a time
 constexpr int MIN_TRIES = 16;
 
 // The random state of one walk and its steps.
 class RandomWalker {
-public:
+  public:
     RandomWalker(const Links& links, const WalkRule& rule) : links_(links), rule_(rule) {
         second_order_ = rule.p != 1 || rule.q != 1;
         far_ = 1 / rule.q;
@@ -47,7 +47,7 @@ public:
 
     int64_t draws = 0;
 
-private:
+  private:
     uint64_t bits() { return mix(state_ += GOLDEN); }
     double uniform() { return (double)(bits() >> 11) * 0x1p-53; }
 
@@ -82,8 +82,8 @@ private:
         return linked(before, to) ? 1.0 : far_;
     }
 
-    // Samples a link of `at` by weight times bias: candidates by weight, accepted by bias (rejection sampling). After too
-    // many rejections it samples from the exact distribution of the row, which is the same one.
+    // Samples a link of `at` by weight times bias: candidates by weight, accepted by bias (rejection sampling). After
+    // too many rejections it samples from the exact distribution of the row, which is the same one.
     int64_t biased(int32_t before, int32_t at, int64_t link) {
         const int64_t degree = links_.starts[at + 1] - links_.starts[at];
         double excess = 0;  // the share of the total area above the height

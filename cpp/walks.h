@@ -12,13 +12,13 @@
 namespace firth {
 
 struct Links {
-    const int64_t* starts;      // [nodes + 1]
-    const int32_t* neighbors;   // ascending within a row
-    const float* weights;       // [links] or null: unweighted
-    const Alias* alias;         // [links] if weighted: one table per row; `other` is relative to the row
-    const double* sums;         // [nodes] if weighted: the sum of a row's weights
+    const int64_t* starts;     // [nodes + 1]
+    const int32_t* neighbors;  // ascending within a row
+    const float* weights;      // [links] or null: unweighted
+    const Alias* alias;        // [links] if weighted: one table per row; `other` is relative to the row
+    const double* sums;        // [nodes] if weighted: the sum of a row's weights
     int32_t nodes;
-    bool directed;              // if not, each link is stored in both directions with the same weight
+    bool directed;  // if not, each link is stored in both directions with the same weight
 };
 
 // Builds one alias table per row, and the sums of the rows.

@@ -16,14 +16,17 @@ static inline bool is_kept(const Task& task, int64_t position, uint64_t hash) {
     return (uint32_t)(hash >> 32) <= task.sampling.keep[task.corpus.ids[position]];
 }
 
-static inline int negative_draws(const Task& task) { return task.sampling.group_negatives ? task.sampling.group_negatives : task.sampling.negatives; }
+static inline int negative_draws(const Task& task) {
+    return task.sampling.group_negatives ? task.sampling.group_negatives : task.sampling.negatives;
+}
 
 // The alias table's slot of draw i. Stratified draws (group_negatives) each come from an equal part of the slots, which
-// reduces the variance of samples that several windows share: adjacent slots have words of similar frequency, and so have
-// their alias words (see `alias_table`). The probability of each word is unchanged.
+// reduces the variance of samples that several windows share: adjacent slots have words of similar frequency, and so
+// have their alias words (see `alias_table`). The probability of each word is unchanged.
 static inline int32_t noise_slot(const Task& task, int i, uint64_t bits) {
     if (!task.sampling.group_negatives) return (int32_t)(((bits >> 32) * (uint64_t)task.model.words) >> 32);
-    const double position = (double)(((uint64_t)i << 32) + (bits >> 32)) * (task.model.words / (task.sampling.group_negatives * 0x1p32));
+    const double position =
+        (double)(((uint64_t)i << 32) + (bits >> 32)) * (task.model.words / (task.sampling.group_negatives * 0x1p32));
     const int32_t slot = (int32_t)position;
     return slot < task.model.words ? slot : task.model.words - 1;
 }
@@ -61,17 +64,24 @@ static bool refill(const Task& task, CorpusReader& reader) {
     int64_t document = document_of(task, begin);
     int n = 0;
     reader.base = begin;
-    {   // contexts before the block: collected backwards, then reversed
-        const int64_t start = task.corpus.starts[document] > task.corpus.first ? task.corpus.starts[document] : task.corpus.first;
+    {  // contexts before the block: collected backwards, then reversed
+        const int64_t start =
+            task.corpus.starts[document] > task.corpus.first ? task.corpus.starts[document] : task.corpus.first;
         for (int64_t p = begin - 1; p >= start && n < task.sampling.window; --p) {
             const uint64_t hash = token_hash(task, p);
             if (is_kept(task, p, hash)) put(reader, task, n++, p, hash);
         }
         for (int i = 0; i < n / 2; ++i) {
             const int j = n - 1 - i;
-            const int32_t id = reader.id[i]; reader.id[i] = reader.id[j]; reader.id[j] = id;
-            const uint64_t hash = reader.hash[i]; reader.hash[i] = reader.hash[j]; reader.hash[j] = hash;
-            const int32_t offset = reader.offset[i]; reader.offset[i] = reader.offset[j]; reader.offset[j] = offset;
+            const int32_t id = reader.id[i];
+            reader.id[i] = reader.id[j];
+            reader.id[j] = id;
+            const uint64_t hash = reader.hash[i];
+            reader.hash[i] = reader.hash[j];
+            reader.hash[j] = hash;
+            const int32_t offset = reader.offset[i];
+            reader.offset[i] = reader.offset[j];
+            reader.offset[j] = offset;
         }
     }
     reader.next = n;
@@ -164,7 +174,9 @@ static void fill_targets(const Task& task, Window& window, int32_t word, uint64_
 
 static inline int tags(const Task& task, const Window& window) {
     if (task.objective.frozen) return 1;
-    return task.model.tags.rows ? (int)(task.model.tags.starts[window.document + 1] - task.model.tags.starts[window.document]) : 0;
+    return task.model.tags.rows
+               ? (int)(task.model.tags.starts[window.document + 1] - task.model.tags.starts[window.document])
+               : 0;
 }
 
 // The context words of a center; returns their number.
@@ -185,14 +197,17 @@ static int fill_contexts(const Task& task, const CorpusReader& reader, int cente
 
 // The number of centers in the group that begins at `center`.
 static int group_size(const Task& task, const CorpusReader& reader, int center) {
-    const int64_t end = (reader.base + reader.offset[center]) / task.sampling.group * task.sampling.group + task.sampling.group - reader.base;
+    const int64_t end = (reader.base + reader.offset[center]) / task.sampling.group * task.sampling.group +
+                        task.sampling.group - reader.base;
     int count = 0;
     for (int i = center; i < reader.last && i < reader.to[center] && reader.offset[i] < end; ++i) ++count;
     return count;
 }
 
 static inline int reach_of(const Task& task, uint64_t hash) {
-    return task.sampling.shrink ? task.sampling.window - (int)(((hash & 0xffffffffull) * (uint64_t)task.sampling.window) >> 32) : task.sampling.window;
+    return task.sampling.shrink
+               ? task.sampling.window - (int)(((hash & 0xffffffffull) * (uint64_t)task.sampling.window) >> 32)
+               : task.sampling.window;
 }
 
 // The targets and contexts of a group. Skip-gram has one target per distinct center word, CBOW one per center. Each
@@ -218,7 +233,8 @@ static void fill_group(const Task& task, const CorpusReader& reader, int first, 
     int16_t context_of[MAX_CONTEXTS];
     SeenWords seen;
     for (int i = low; i < high; ++i) {
-        if (window.centers == 1 && i == first) continue;  // a single center is no context; the centers of a larger group are contexts of each other
+        if (window.centers == 1 && i == first)
+            continue;  // a single center is no context; the centers of a larger group are contexts of each other
         const int32_t word = reader.id[i];
         const int at = seen.insert(word) ? find(window.context, window.contexts, word) : window.contexts;
         context_of[i - low] = (int16_t)at;
@@ -251,25 +267,30 @@ static int prepare(const Task& task, const CorpusReader& reader, int center, flo
     window.targets = 0;
     window.upcoming_count = 0;
     if (group) fill_group(task, reader, center, window);
-    else window.contexts = task.objective.neighbors ? fill_contexts(task, reader, center, reach_of(task, hash), window.context) : 0;
+    else
+        window.contexts =
+            task.objective.neighbors ? fill_contexts(task, reader, center, reach_of(task, hash), window.context) : 0;
     if (!window.contexts && !tags(task, window)) return window.centers;
     if (task.objective.architecture == FORWARD) {
         window.upcoming[window.upcoming_count++] = window.center;
     } else if (task.objective.neighbors) {
-        for (int i = center + task.sampling.window; i < center + task.sampling.window + window.centers && i < reader.to[center]; ++i)
+        for (int i = center + task.sampling.window;
+             i < center + task.sampling.window + window.centers && i < reader.to[center]; ++i)
             window.upcoming[window.upcoming_count++] = reader.id[i];
     }
     uint64_t state = hash;
     if (group) {
         sample_negatives(task, window, window.words, state);
     } else if (task.objective.architecture == FORWARD) {
-        if (task.objective.loss != NEGATIVE || !task.sampling.shared) return window.centers;  // each context has its own targets
+        if (task.objective.loss != NEGATIVE || !task.sampling.shared)
+            return window.centers;  // each context has its own targets
         for (int i = 0; i < window.contexts; ++i) window.target[i] = window.context[i];
         sample_negatives(task, window, window.contexts, state);
     } else {
         fill_targets(task, window, window.center, state);
     }
-    if (task.objective.loss == NEGATIVE && center + window.centers < reader.last) {  // prefetch the random slots of the next window
+    if (task.objective.loss == NEGATIVE &&
+        center + window.centers < reader.last) {  // prefetch the random slots of the next window
         state = reader.hash[center + window.centers];
         for (int i = 0; i < negative_draws(task); ++i)
             __builtin_prefetch(task.sampling.noise + noise_slot(task, i, mix(state += GOLDEN)), 0, 3);

@@ -54,7 +54,7 @@ struct Word {
 
 class WordTable {
   public:
-    struct Entry {  // 32 bytes, two per cache line; size 0 = free
+    struct Entry {           // 32 bytes, two per cache line; size 0 = free
         uint64_t low, high;  // the word's bytes or, if longer than 16, its hash and its offset in the arena
         uint32_t size;
         int32_t id;

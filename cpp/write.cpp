@@ -20,10 +20,10 @@ const Rows& kernel() {
     return baseline::rows;
 }
 
-// Blocks all threads until the last one has arrived. Waits are microseconds, so threads spin; without a free core they soon
-// yield.
+// Blocks all threads until the last one has arrived. Waits are microseconds, so threads spin; without a free core they
+// soon yield.
 class SpinBarrier {
-public:
+  public:
     explicit SpinBarrier(int threads) : threads_(threads) {}
     void wait() {
         const int generation = generation_.load(std::memory_order_relaxed);
@@ -36,7 +36,7 @@ public:
             if (spins > 2000) std::this_thread::yield();
     }
 
-private:
+  private:
     const int threads_;
     std::atomic<int> waiting_{0}, generation_{0};
 };
@@ -71,7 +71,8 @@ void rotate(float* x, int64_t dim, const float* rotary) {
 
 struct Part {
     int64_t first, last;
-    Part(int64_t count, int thread, int threads) : first(count * thread / threads), last(count * (thread + 1) / threads) {}
+    Part(int64_t count, int thread, int threads)
+        : first(count * thread / threads), last(count * (thread + 1) / threads) {}
     int64_t size() const { return last - first; }
 };
 
@@ -95,7 +96,8 @@ void Writer::write(float* x, int64_t position, const float* rotary, float* keys,
         const Part own(dim, thread, threads), own_heads(heads, thread, threads), own_hidden(hidden, thread, threads);
         for (size_t l = 0; l < layers.size(); ++l) {
             const Layer& layer = layers[l];
-            layer_norm(x, dim, layer.attention_norm, epsilon, input.data());  // computed by every thread: no barrier needed
+            layer_norm(x, dim, layer.attention_norm, epsilon,
+                       input.data());  // computed by every thread: no barrier needed
             multiply(layer.query_key_value, dim, Part(3 * dim, thread, threads), input.data(), qkv.data());
             barrier.wait();
             for (int64_t h = own_heads.first; h < own_heads.last; ++h) {

@@ -1,5 +1,5 @@
-// Incremental decoding of a causal Transformer, one token at a time. Every weight is read once per token, so speed is bound
-// by memory bandwidth, and several threads share the reading.
+// Incremental decoding of a causal Transformer, one token at a time. Every weight is read once per token, so speed is
+// bound by memory bandwidth, and several threads share the reading.
 #pragma once
 
 #include <cstdint>
@@ -41,9 +41,10 @@ struct Writer {
     const float* outputs;  // vocabulary × dim
 
     // Computes the logits after the token at `position`, whose input vector is `x` (overwritten), and adds its keys and
-    // values to the cache (layers, heads, positions, head dim). `rotary`: cosines, then sines, of the rotary embedding of this
-    // position; null: none.
-    void write(float* x, int64_t position, const float* rotary, float* keys, float* values, float* logits, int threads) const;
+    // values to the cache (layers, heads, positions, head dim). `rotary`: cosines, then sines, of the rotary embedding
+    // of this position; null: none.
+    void write(float* x, int64_t position, const float* rotary, float* keys, float* values, float* logits,
+               int threads) const;
 };
 
 }  // namespace firth

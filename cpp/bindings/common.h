@@ -62,7 +62,8 @@ inline Split split_named(const std::string& name) {
     if (name == "separated") return Split::separated;
     if (name == "gpt2") return Split::gpt2;
     if (name == "bert") return Split::bert;
-    throw std::invalid_argument("split must be words, whitespace, characters, separated, gpt2 or bert; got " + name + ".");
+    throw std::invalid_argument("split must be words, whitespace, characters, separated, gpt2 or bert; got " + name +
+                                ".");
 }
 
 // Runs work without the GIL; system errors such as a full disk become OSError.

@@ -34,10 +34,15 @@ struct PairSums {
         for (size_t i = 0; i < ids.shape(0); ++i)
             require(ids.data()[i] >= 0 && ids.data()[i] < words, "ids must be words.");
         require(keep.shape(0) == 0 || keep.shape(0) == (size_t)words, "keep must have one entry per word, or none.");
-        require(weight.shape(0) >= 2 && scale > 0, "weights must have one entry per distance, and scale must be positive.");
+        require(weight.shape(0) >= 2 && scale > 0,
+                "weights must have one entry per distance, and scale must be positive.");
         for (size_t d = 1; d < weight.shape(0); ++d) require(weight.data()[d] > 0, "weights must be positive.");
-        text = {ids.data(), starts.data(), static_cast<int64_t>(documents) - 1, words,
-                keep.shape(0) ? keep.data() : nullptr, seed};
+        text = {ids.data(),
+                starts.data(),
+                static_cast<int64_t>(documents) - 1,
+                words,
+                keep.shape(0) ? keep.data() : nullptr,
+                seed};
         windows = {static_cast<int>(weight.shape(0)) - 1, left, right, weight.data(), scale};
         plan = plan_of(bounds, max_pairs, threads, words);
     }
@@ -53,29 +58,45 @@ struct PairSums {
 void bind_cooccur(nb::module_& m) {
     nb::class_<PairSums>(m, "PairSums")
         .def(nb::init<Array<int32_t>, Array<int64_t>, int32_t, Array<uint32_t>, uint64_t, Array<int64_t>, double, bool,
-                      bool, Array<int32_t>, int64_t, int>(), nb::arg("ids"), nb::arg("starts"), nb::arg("words"), nb::arg("keep"), nb::arg("seed"), nb::arg("weight"), nb::arg("scale"), nb::arg("left"), nb::arg("right"), nb::arg("bounds"), nb::arg("max_pairs"), nb::arg("threads"))
-        .def("rows", [](const PairSums& self, int64_t first, int64_t last, int contexts, int weights, Output<int64_t> lengths) {
-            self.check(first, last);
-            require(lengths.shape(0) == (size_t)self.text.words, "lengths must have one entry per word.");
-            const Result result{contexts, weights, lengths.data()};
-            return unlocked_on_disk([&] { return count_rows(self.text, self.windows, self.plan, first, last, result); });
-        }, nb::arg("first"), nb::arg("last"), nb::arg("contexts"), nb::arg("weights"), nb::arg("lengths"))
-        .def("run", [](const PairSums& self, int64_t first, int64_t last, int file, int64_t begin, Output<int64_t> offsets) {
-            self.check(first, last);
-            require(offsets.shape(0) == self.bounds.shape(0), "offsets must have one entry per block plus one.");
-            const RunFile run{file, begin, offsets.data()};
-            return unlocked_on_disk([&] { return count_run(self.text, self.windows, self.plan, first, last, run); });
-        }, nb::arg("first"), nb::arg("last"), nb::arg("file"), nb::arg("begin"), nb::arg("offsets"))
-        .def("merge", [](const PairSums& self, int file, nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig> offsets,
-                         int64_t buffer, int contexts, int weights, Output<int64_t> lengths) {
-            require(offsets.shape(1) == self.bounds.shape(0) && buffer >= 1, "offsets must have one row per run, and buffer must be at least 1.");
-            require(lengths.shape(0) == (size_t)self.text.words, "lengths must have one entry per word.");
-            const Result result{contexts, weights, lengths.data()};
-            return unlocked_on_disk([&] {
-                return merge_runs(file, offsets.data(), (int64_t)offsets.shape(0), buffer, self.text.words,
-                                  self.windows.scale, self.plan, result);
-            });
-        }, nb::arg("file"), nb::arg("offsets"), nb::arg("buffer"), nb::arg("contexts"), nb::arg("weights"), nb::arg("lengths"));
+                      bool, Array<int32_t>, int64_t, int>(),
+             nb::arg("ids"), nb::arg("starts"), nb::arg("words"), nb::arg("keep"), nb::arg("seed"), nb::arg("weight"),
+             nb::arg("scale"), nb::arg("left"), nb::arg("right"), nb::arg("bounds"), nb::arg("max_pairs"),
+             nb::arg("threads"))
+        .def(
+            "rows",
+            [](const PairSums& self, int64_t first, int64_t last, int contexts, int weights, Output<int64_t> lengths) {
+                self.check(first, last);
+                require(lengths.shape(0) == (size_t)self.text.words, "lengths must have one entry per word.");
+                const Result result{contexts, weights, lengths.data()};
+                return unlocked_on_disk(
+                    [&] { return count_rows(self.text, self.windows, self.plan, first, last, result); });
+            },
+            nb::arg("first"), nb::arg("last"), nb::arg("contexts"), nb::arg("weights"), nb::arg("lengths"))
+        .def(
+            "run",
+            [](const PairSums& self, int64_t first, int64_t last, int file, int64_t begin, Output<int64_t> offsets) {
+                self.check(first, last);
+                require(offsets.shape(0) == self.bounds.shape(0), "offsets must have one entry per block plus one.");
+                const RunFile run{file, begin, offsets.data()};
+                return unlocked_on_disk(
+                    [&] { return count_run(self.text, self.windows, self.plan, first, last, run); });
+            },
+            nb::arg("first"), nb::arg("last"), nb::arg("file"), nb::arg("begin"), nb::arg("offsets"))
+        .def(
+            "merge",
+            [](const PairSums& self, int file, nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig> offsets,
+               int64_t buffer, int contexts, int weights, Output<int64_t> lengths) {
+                require(offsets.shape(1) == self.bounds.shape(0) && buffer >= 1,
+                        "offsets must have one row per run, and buffer must be at least 1.");
+                require(lengths.shape(0) == (size_t)self.text.words, "lengths must have one entry per word.");
+                const Result result{contexts, weights, lengths.data()};
+                return unlocked_on_disk([&] {
+                    return merge_runs(file, offsets.data(), (int64_t)offsets.shape(0), buffer, self.text.words,
+                                      self.windows.scale, self.plan, result);
+                });
+            },
+            nb::arg("file"), nb::arg("offsets"), nb::arg("buffer"), nb::arg("contexts"), nb::arg("weights"),
+            nb::arg("lengths"));
 }
 
 }  // namespace firth

@@ -1,5 +1,5 @@
-// The module `_native`. Only the files in this folder depend on Python. Kernels take arrays, and the GIL is released while
-// they run.
+// The module `_native`. Only the files in this folder depend on Python. Kernels take arrays, and the GIL is released
+// while they run.
 #include "bindings/common.h"
 #include "cpu.h"
 

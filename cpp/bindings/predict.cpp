@@ -214,8 +214,8 @@ void bind_predict(nb::module_& m) {
                 const ModelArrays model{inputs, outputs, {subword_starts, subword_rows}, {tag_starts, tag_rows}};
                 const Objective objective{architecture, loss, mean, exact, neighbors, false};
                 const Sampling settings{window, shrink, nullptr, nullptr, negatives, shared, group, group_negatives, 0};
-                new (self) Trainer({ids, starts}, model, {keep, noise}, {path_starts, path_nodes, path_turns}, objective,
-                                   settings, last);
+                new (self) Trainer({ids, starts}, model, {keep, noise}, {path_starts, path_nodes, path_turns},
+                                   objective, settings, last);
             },
             nb::kw_only(), nb::arg("ids"), nb::arg("starts"), nb::arg("inputs"), nb::arg("outputs"),
             nb::arg("subword_starts"), nb::arg("subword_rows"), nb::arg("tag_starts"), nb::arg("tag_rows"),

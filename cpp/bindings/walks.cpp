@@ -17,7 +17,8 @@ struct Walks {
         : starts(starts_), neighbors(neighbors_), weights(weights_) {
         check_starts(starts, neighbors.shape(0));
         const auto nodes = (int64_t)starts.shape(0) - 1;
-        require(nodes < INT32_MAX && threads >= 1, "there can be at most 2,147,483,646 nodes, and threads must be at least 1.");
+        require(nodes < INT32_MAX && threads >= 1,
+                "there can be at most 2,147,483,646 nodes, and threads must be at least 1.");
         check_columns(neighbors, nodes);
         for (int64_t node = 0; node < nodes; ++node)
             for (int64_t i = starts.data()[node] + 1; i < starts.data()[node + 1]; ++i)
@@ -42,10 +43,12 @@ struct Walks {
     auto walk(Array<int32_t> first, Array<int32_t> number, int length, double p, double q, uint64_t seed,
               int threads) const {
         const size_t count = first.shape(0);
-        require(number.shape(0) == count && length >= 1 && threads >= 1, "number must have one entry per walk, and length and threads must be at least 1.");
+        require(number.shape(0) == count && length >= 1 && threads >= 1,
+                "number must have one entry per walk, and length and threads must be at least 1.");
         require(p > 0 && q > 0 && 1 / p > 0 && 1 / q > 0, "p and q must be positive and finite.");
         for (size_t i = 0; i < count; ++i)
-            require(first.data()[i] >= 0 && first.data()[i] < links.nodes, "first must hold nodes of the graph to walk from.");
+            require(first.data()[i] >= 0 && first.data()[i] < links.nodes,
+                    "first must hold nodes of the graph to walk from.");
         std::vector<int32_t> nodes(count * (size_t)length), lengths(count);
         std::vector<int64_t> begins(count + 1, 0);
         int64_t draws = 0;
@@ -68,8 +71,10 @@ struct Walks {
 
 void bind_walks(nb::module_& m) {
     nb::class_<Walks>(m, "Walks")
-        .def(nb::init<Array<int64_t>, Array<int32_t>, Array<float>, bool, int>(), nb::arg("starts"), nb::arg("neighbors"), nb::arg("weights"), nb::arg("directed"), nb::arg("threads"))
-        .def("walk", &Walks::walk, nb::arg("first"), nb::arg("number"), nb::arg("length"), nb::arg("p"), nb::arg("q"), nb::arg("seed"), nb::arg("threads"));
+        .def(nb::init<Array<int64_t>, Array<int32_t>, Array<float>, bool, int>(), nb::arg("starts"),
+             nb::arg("neighbors"), nb::arg("weights"), nb::arg("directed"), nb::arg("threads"))
+        .def("walk", &Walks::walk, nb::arg("first"), nb::arg("number"), nb::arg("length"), nb::arg("p"), nb::arg("q"),
+             nb::arg("seed"), nb::arg("threads"));
 }
 
 }  // namespace firth
