@@ -112,7 +112,7 @@ def make_task(
     )
 
 
-def copied(task: Task) -> Task:
+def copy_of(task: Task) -> Task:
     inputs, outputs = new_table(*task.inputs.shape), new_table(*task.outputs.shape)
     inputs[:], outputs[:] = task.inputs, task.outputs
     return replace(task, inputs=inputs, outputs=outputs)
@@ -121,7 +121,7 @@ def copied(task: Task) -> Task:
 @pytest.mark.parametrize("architecture, loss, settings", VARIANTS)
 def test_native_equals_twin(isa, architecture, loss, settings):
     task = make_task(architecture=architecture, loss=loss, **settings)
-    twin_task = copied(task)
+    twin_task = copy_of(task)
     native, twin = native_trainer(task), TwinTrainer(twin_task)
     for epoch in range(2):
         actual = native.racing(0, 300, epoch, 0.1, 0.05, 1)
@@ -136,7 +136,7 @@ def test_native_equals_twin(isa, architecture, loss, settings):
 @pytest.mark.parametrize("architecture, loss, settings", [variant for variant in VARIANTS if variant[1] != "softmax"])
 def test_ordered_equals_twin(isa, architecture, loss, settings):
     task = make_task(architecture=architecture, loss=loss, **settings)
-    twin_task = copied(task)
+    twin_task = copy_of(task)
     native, twin = native_trainer(task), TwinTrainer(twin_task)
     cursors, twin_cursors = (np.array(native.stream_starts(7)[:-1]) for _ in range(2))
     actual = np.add(native.ordered(cursors, 3, 4, 5, 0.1, 0.05, 2), native.ordered(cursors, 3, 100, 5, 0.1, 0.05, 1))
@@ -184,7 +184,7 @@ def test_step_is_minus_the_gradient_of_the_loss(architecture, loss, settings):
     """
     task = make_task(seed=3, words=12, tokens=3, documents=1, dim=4, architecture=architecture, loss=loss, **settings)
     task.keep[:] = 2**32 - 1
-    probe = copied(task)
+    probe = copy_of(task)
     rate, epsilon = 1e-4, 1e-2
     native_trainer(task).racing(0, 3, 1, rate, rate, 1)
     measure = native_trainer(probe)

@@ -16,7 +16,7 @@ import firth
 from firth.kernels.walks import Links, NativeWalks, TwinWalks
 
 BIASES = [(1, 1), (0.25, 4), (4, 0.25), (1e-3, 1), (1, 1e-3), (1e3, 1e-3), (1e-3, 1e3)]
-GRAPHS = [(directed, weighted) for directed in (False, True) for weighted in (False, True)]
+KINDS = [(directed, weighted) for directed in (False, True) for weighted in (False, True)]
 
 
 def make_links(directed: bool, weighted: bool, nodes: int = 12, density: float = 0.3, seed: int = 3) -> Links:
@@ -60,7 +60,7 @@ def transition_probabilities(links: Links, p: float, q: float) -> dict[tuple[int
 
 
 @pytest.mark.parametrize(("p", "q"), BIASES)
-@pytest.mark.parametrize(("directed", "weighted"), GRAPHS)
+@pytest.mark.parametrize(("directed", "weighted"), KINDS)
 def test_native_equals_twin(directed, weighted, p, q):
     links = make_links(directed, weighted)
     first, number = all_starts(links, 2)
@@ -71,7 +71,7 @@ def test_native_equals_twin(directed, weighted, p, q):
     assert native.draws == twin.draws
 
 
-@pytest.mark.parametrize(("directed", "weighted"), GRAPHS)
+@pytest.mark.parametrize(("directed", "weighted"), KINDS)
 def test_first_steps_are_by_weight(directed, weighted):
     links = make_links(directed, weighted)
     each = 4000
@@ -91,7 +91,7 @@ def test_first_steps_are_by_weight(directed, weighted):
 
 
 @pytest.mark.parametrize(("p", "q"), BIASES)
-@pytest.mark.parametrize(("directed", "weighted"), GRAPHS)
+@pytest.mark.parametrize(("directed", "weighted"), KINDS)
 def test_second_order_steps_have_the_exact_probabilities(directed, weighted, p, q):
     links = make_links(directed, weighted)
     walked = NativeWalks(links).walk(*all_starts(links, 3000), walk_length=12, p=p, q=q, seed=2)
