@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# By exact version, first and alone: a looser request brings gigabytes of GPU packages.
+# Pinned and installed first: an unpinned version would install gigabytes of GPU packages.
 TORCH := 2.13.0
 
 .PHONY: demo test fuzz check web check-web docs pictures bench install clean
 
-# Installed anew when what it is built from changes.
+# Reinstalled when the sources of the native module change.
+CPP := $(wildcard cpp/*.h cpp/*.cpp cpp/bindings/*.h cpp/bindings/*.cpp)
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard cpp/* cpp/*/*)
 
 $(VENV)/firth: $(SOURCES)
@@ -29,17 +30,18 @@ demo: $(VENV)/firth
 test: $(VENV)/tools
 	$(BIN)/python -m pytest -n 2
 
-# Damaged files of every kind; hours on two cores.
+# Damaged files of every format; takes hours on two cores.
 fuzz: $(VENV)/tools
 	for script in tests/fuzz/*.py; do $(BIN)/python $$script || exit 1; done
 
 check: $(VENV)/tools check-web
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The workbench's pages, built into the package and committed there.
+# Builds the workbench's pages into the package, where they are committed.
 web: web/node_modules/.package-lock.json
 	npm run --silent --prefix web build
 
@@ -49,7 +51,7 @@ web/node_modules/.package-lock.json: web/package-lock.json
 
 check-web:
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory fresh-web; \
-	else echo "did not compare the built pages with their sources: there is no node"; fi
+	else echo "skipped the checks of web/: npm is not installed"; fi
 
 fresh-web: web/node_modules/.package-lock.json
 	npm run --silent --prefix web check
@@ -61,11 +63,11 @@ docs: $(VENV)/tools
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-# The docs' pictures, anew.
+# Redraws the docs' pictures.
 pictures: $(VENV)/tools
 	$(BIN)/python benchmarks/pictures.py && $(BIN)/python benchmarks/workbench_pictures.py
 
-# DATA is a folder laid out as benchmarks/README.md says.
+# DATA is a folder with the layout described in benchmarks/README.md.
 bench: $(VENV)/tools
 	$(BIN)/python benchmarks/words.py $(DATA)
 

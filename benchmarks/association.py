@@ -1,9 +1,9 @@
-"""PPMI + SVD: what each trick of Levy, Goldberg & Dagan 2015 adds, beside skip-gram, on one text in one run.
+"""PPMI + SVD: the effect of each hyperparameter of Levy, Goldberg & Dagan 2015, compared with skip-gram on one text.
 
     python benchmarks/association.py DATA [--dim 500] [--work FOLDER]
 
 DATA holds text/wiki17m.txt.xz and words/questions-words.txt, EN-WS-353-ALL.txt, EN-SIMLEX-999.txt. Each row keeps the
-settings of the row above it and changes what it names. Analogies: the 30,000 most frequent words, all models answer the
+settings of the row above and changes what it names. Analogies use the 30,000 most frequent words; all models answer the
 same questions. Results: docs/results/association.md.
 """
 
@@ -29,7 +29,7 @@ PAGE = HERE.parent / "docs" / "results" / "association.md"
 
 
 def ladder(dim: int) -> dict[str, dict[str, Any]]:
-    """The settings of each row: one thing more than the row before."""
+    """Return the settings of each row; each adds one change to the row before."""
     steps: dict[str, dict[str, Any]] = {
         "PMI as it is, windows of 5, U Σ": {"variant": "pmi", "smoothing": 1.0, "power": 1.0, "dim": dim},
         "its positive part (PPMI)": {"variant": "ppmi"},
@@ -43,7 +43,7 @@ def ladder(dim: int) -> dict[str, dict[str, Any]]:
     for name, change in steps.items():
         settings = settings | change
         rows[("" if not rows else "+ ") + name] = settings
-    # Ways to go on from the last row, each for itself.
+    # Alternatives to the last row, one change each.
     rows["… U instead (Σ^0)"] = settings | {"power": 0.0}
     rows["… word + context"] = settings | {"add_contexts": True}
     rows["… shifted by log₂ 5"] = settings | {"variant": "shifted", "shift": 5.0}
@@ -53,10 +53,10 @@ def ladder(dim: int) -> dict[str, dict[str, Any]]:
 
 
 def methods(dim: int) -> dict[str, firth.Method]:
-    found: dict[str, firth.Method] = {name: firth.PMI(**settings) for name, settings in ladder(dim).items()}
-    found["skip-gram, 100 dimensions"] = firth.SkipGram()
-    found[f"skip-gram, {dim} dimensions"] = firth.SkipGram(dim=dim)
-    return found
+    outcome: dict[str, firth.Method] = {name: firth.PMI(**settings) for name, settings in ladder(dim).items()}
+    outcome["skip-gram, 100 dimensions"] = firth.SkipGram()
+    outcome[f"skip-gram, {dim} dimensions"] = firth.SkipGram(dim=dim)
+    return outcome
 
 
 def measure(data: Path, text: Path, dim: int) -> list[dict[str, Any]]:
@@ -68,10 +68,10 @@ def measure(data: Path, text: Path, dim: int) -> list[dict[str, Any]]:
         began = time.perf_counter()
         vectors = method.fit(tokens).vectors
         seconds = time.perf_counter() - began
-        found = evaluate.analogies(vectors, questions)
+        outcome = evaluate.analogies(vectors, questions)
         similar = {task: evaluate.word_similarity(vectors, pairs[task]).spearman for task in pairs}
-        rows.append({"name": name, "seconds": seconds, "analogies": found, "similar": similar})
-        print(f"{name}: {seconds:.0f} s, {found.total.accuracy:.1%}", file=sys.stderr)
+        rows.append({"name": name, "seconds": seconds, "analogies": outcome, "similar": similar})
+        print(f"{name}: {seconds:.0f} s, {outcome.total.accuracy:.1%}", file=sys.stderr)
     return rows
 
 
@@ -83,8 +83,8 @@ def page(rows: list[dict[str, Any]], dim: int) -> Iterator[str]:
     yield "| | seconds | analogies | semantic | syntactic | WS-353 | SimLex-999 |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     for row in rows:
-        found, similar = row["analogies"], row["similar"]
-        shares = " | ".join(f"{part.accuracy:.1%}" for part in (found.total, found.semantic, found.syntactic))
+        outcome, similar = row["analogies"], row["similar"]
+        shares = " | ".join(f"{part.accuracy:.1%}" for part in (outcome.total, outcome.semantic, outcome.syntactic))
         rhos = " | ".join(f"{rho:.3f}" for rho in similar.values())
         yield f"| {row['name']} | {row['seconds']:.0f} | {shares} | {rhos} |"
     best = max(row["analogies"].total.accuracy for row in rows[:-2])

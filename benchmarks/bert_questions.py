@@ -1,10 +1,11 @@
-"""Small experiments on open questions about BERT, on the invented world: nothing to download, minutes on a CPU.
+"""Small experiments on open questions about BERT, on the synthetic corpus: no download, minutes on a CPU.
 
     python benchmarks/bert_questions.py [--documents 1500] [--epochs 36] [--seeds 2] [--output FILE]
 
 The text: documents of four sentences about one of eight topics, in each sentence three words of the topic, one of them
-a word of two senses (bank: water or money). Small nets learn from it; sentences that were not in it are asked about.
-Writes docs/results/bert-questions.md, which the documentation includes. Figures are means over the seeds.
+a word of two senses (bank: water or money). Small networks are trained on it and evaluated on
+sentences that do not occur in it. Writes docs/results/bert-questions.md, which the documentation includes. Metrics are
+means over the seeds.
 """
 
 from __future__ import annotations
@@ -37,33 +38,33 @@ Figures = dict[str, float]
 
 
 def text_of(world: World, documents: int) -> tuple[list[str], list[Sense]]:
-    """Documents, and sentences that stand in none of them."""
-    waiting, found, used = defaultdict(list), list[str](), set[str]()
+    """Return documents, and test sentences that occur in none of them."""
+    waiting, scores, used = defaultdict(list), list[str](), set[str]()
     stream = iter(world.senses(40 * documents))
-    while len(found) < documents:
+    while len(scores) < documents:
         sense = next(stream)
         waiting[sense.sense].append(sense.sentence)
         used.add(sense.sentence)
         if len(waiting[sense.sense]) == 4:
-            found.append(" . ".join(waiting.pop(sense.sense)))
-    asked = (sense for sense in stream if sense.sentence not in used)
-    return found, [next(asked) for _ in range(ASKED)]
+            scores.append(" . ".join(waiting.pop(sense.sense)))
+    test_senses = (sense for sense in stream if sense.sentence not in used)
+    return scores, [next(test_senses) for _ in range(ASKED)]
 
 
-# ---- what is asked of a model ----
+# ---- metrics of a model ----
 
 
-def word_vectors(model: BertModel, asked: Sequence[Sense]) -> NDArray[np.float32]:
-    """(layers + 1, sentences, dim): of the word of two senses in each sentence."""
-    found = []
-    for sense in asked:
-        place = model.read([sense.sentence])[0].tokens.index(sense.word)
-        found.append(model.states(sense.sentence)[:, place])
-    return np.stack(found, axis=1)
+def word_vectors(model: BertModel, test_senses: Sequence[Sense]) -> NDArray[np.float32]:
+    """Return the vectors of the ambiguous word in each sentence, (layers + 1, sentences, dim)."""
+    scores = []
+    for sense in test_senses:
+        position = model.read([sense.sentence])[0].tokens.index(sense.word)
+        scores.append(model.states(sense.sentence)[:, position])
+    return np.stack(scores, axis=1)
 
 
 def nearest_agree(vectors: NDArray[Any], groups: Sequence[str], labels: Sequence[str]) -> float:
-    """How often the nearest other one of its group (by cosine) has the same label."""
+    """Return how often the nearest other vector of a group (by cosine) has the same label."""
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-9)
     closeness = unit @ unit.T
     np.fill_diagonal(closeness, -9)
@@ -72,52 +73,52 @@ def nearest_agree(vectors: NDArray[Any], groups: Sequence[str], labels: Sequence
     return float((names == names[closeness.argmax(axis=1)]).mean())
 
 
-def senses_apart(model: BertModel, asked: Sequence[Sense]) -> list[float]:
-    """By layer: of each word, whether the nearest other sentence means the same sense."""
-    groups, labels = [sense.word for sense in asked], [sense.sense for sense in asked]
-    return [nearest_agree(layer, groups, labels) for layer in word_vectors(model, asked)]
+def senses_apart(model: BertModel, test_senses: Sequence[Sense]) -> list[float]:
+    """Return, by layer, how often the nearest other sentence of a word has the same sense."""
+    groups, labels = [sense.word for sense in test_senses], [sense.sense for sense in test_senses]
+    return [nearest_agree(layer, groups, labels) for layer in word_vectors(model, test_senses)]
 
 
-def blanks_filled(model: BertModel, asked: Sequence[Sense]) -> float:
-    """The word of two senses is hidden: whether the likeliest word fits the other two."""
+def blanks_filled(model: BertModel, test_senses: Sequence[Sense]) -> float:
+    """Return how often the most probable word for the masked ambiguous word fits the other two."""
     right = 0
-    for sense in asked:
+    for sense in test_senses:
         words = ["[MASK]" if word == sense.word else word for word in sense.sentence.split()]
         right += sense.sense in HOMONYMS.get(model.fill(" ".join(words), k=1)[0][0][0], ())
-    return right / len(asked)
+    return right / len(test_senses)
 
 
 @torch.inference_mode()
-def seen_kept(model: BertModel, asked: Sequence[Sense]) -> float:
-    """The word stands there to be seen: whether the net says that it is that word."""
+def seen_kept(model: BertModel, test_senses: Sequence[Sense]) -> float:
+    """Return how often the model predicts a visible word as itself."""
     right = 0
-    for sense in asked:
+    for sense in test_senses:
         read = model.read([sense.sentence])[0]
-        place = read.tokens.index(sense.word)
-        logits = model.net.masked_logits(model.net(*model.tensors([read.ids]))[place : place + 1])
-        right += int(logits.argmax()) == read.ids[place]
-    return right / len(asked)
+        position = read.tokens.index(sense.word)
+        logits = model.net.masked_logits(model.net(*model.tensors([read.ids]))[position : position + 1])
+        right += int(logits.argmax()) == read.ids[position]
+    return right / len(test_senses)
 
 
-def first_vectors(model: Any, asked: Sequence[Sense]) -> NDArray[np.float32]:
-    """The last layer's vector of the first token of each sentence."""
+def first_vectors(model: Any, test_senses: Sequence[Sense]) -> NDArray[np.float32]:
+    """Return the last layer's vector of the first token of each sentence."""
     if isinstance(model, BertModel):
-        return np.stack([model.states(sense.sentence)[-1, 0] for sense in asked])
-    with torch.inference_mode():  # `states` of a GPT leave out the token that begins a text
-        ids = [torch.tensor([model.ids(sense.sentence)]) for sense in asked]
+        return np.stack([model.states(sense.sentence)[-1, 0] for sense in test_senses])
+    with torch.inference_mode():  # a GPT's `states` do not include the start token
+        ids = [torch.tensor([model.ids(sense.sentence)]) for sense in test_senses]
         return np.stack([model.net(each)[0, 0].numpy() for each in ids])
 
 
-def topics_apart(vectors: NDArray[Any], asked: Sequence[Sense]) -> float:
-    """Whether the nearest other sentence is about the same topic; by chance 1 in 8."""
-    return nearest_agree(vectors, [""] * len(asked), [sense.sense for sense in asked])
+def topics_apart(vectors: NDArray[Any], test_senses: Sequence[Sense]) -> float:
+    """Return how often the nearest other sentence has the same topic; chance is 1 in 8."""
+    return nearest_agree(vectors, [""] * len(test_senses), [sense.sense for sense in test_senses])
 
 
 # ---- the experiments ----
 
 
 class Laboratory:
-    """Each model trained once a seed."""
+    """Models, each trained once per seed."""
 
     def __init__(self, documents: int, epochs: int, seeds: int) -> None:
         self.epochs, self.seeds = epochs, range(1, seeds + 1)
@@ -136,7 +137,7 @@ class Laboratory:
         method = firth.GPT(**{name: SETTINGS[name] for name in names}, learning_rate=4e-3, epochs=self.epochs)
         return method.fit(self.texts[seed][0], firth.Run(threads=1, seed=seed, report=LogLines(progress=False)))
 
-    def asked(self, seed: int) -> list[Sense]:
+    def test_senses(self, seed: int) -> list[Sense]:
         return self.texts[seed][1]
 
 
@@ -145,24 +146,27 @@ def mean(rows: Sequence[Figures]) -> Figures:
 
 
 def masks(laboratory: Laboratory) -> Iterator[str]:
-    rows, found = [], {}
+    rows, scores = [], {}
     for share, name in ((0.8, "80% [MASK], 10% random, 10% kept"), (1.0, "100% [MASK]")):
-        figures = []
+        metrics = []
         for seed in laboratory.seeds:
-            model, asked = laboratory.bert(seed, next_sentence=False, mask_share=share), laboratory.asked(seed)
-            figures.append(
+            model, test_senses = (
+                laboratory.bert(seed, next_sentence=False, mask_share=share),
+                laboratory.test_senses(seed),
+            )
+            metrics.append(
                 {
                     "masked": model.training["masked_accuracy"],
-                    "blanks": blanks_filled(model, asked),
-                    "seen": seen_kept(model, asked),
-                    "senses": senses_apart(model, asked)[-1],
+                    "blanks": blanks_filled(model, test_senses),
+                    "seen": seen_kept(model, test_senses),
+                    "senses": senses_apart(model, test_senses)[-1],
                 }
             )
-        found[name] = mean(figures)
-        rows.append([name, *(percent(value) for value in found[name].values())])
+        scores[name] = mean(metrics)
+        rows.append([name, *(percent(value) for value in scores[name].values())])
     names = ["", "held-out masked tokens", "blanks filled", "a word that is seen is known", "senses told apart"]
     yield markdown_table(names, rows)
-    ours, whole = found.values()
+    ours, whole = scores.values()
     yield (
         f"\nOf a word that is not masked, the net of 100% [MASK] says what it is {percent(whole['seen'])} of the time, "
         f"the one with 80/10/10 {percent(ours['seen'])}."
@@ -170,58 +174,62 @@ def masks(laboratory: Laboratory) -> Iterator[str]:
 
 
 def first_place(laboratory: Laboratory) -> Iterator[str]:
-    found = []
+    scores = []
     for seed in laboratory.seeds:
-        asked, bert, gpt = laboratory.asked(seed), laboratory.bert(seed), laboratory.gpt(seed)
-        found.append(
+        test_senses, bert, gpt = laboratory.test_senses(seed), laboratory.bert(seed), laboratory.gpt(seed)
+        scores.append(
             {
-                "bert": topics_apart(first_vectors(bert, asked), asked),
-                "mean": topics_apart(np.asarray(bert.embed([sense.sentence for sense in asked])), asked),
-                "gpt": topics_apart(first_vectors(gpt, asked), asked),
-                "gpt_mean": topics_apart(np.asarray(gpt.embed([sense.sentence for sense in asked])), asked),
+                "bert": topics_apart(first_vectors(bert, test_senses), test_senses),
+                "mean": topics_apart(np.asarray(bert.embed([sense.sentence for sense in test_senses])), test_senses),
+                "gpt": topics_apart(first_vectors(gpt, test_senses), test_senses),
+                "gpt_mean": topics_apart(np.asarray(gpt.embed([sense.sentence for sense in test_senses])), test_senses),
             }
         )
-    figures = mean(found)
+    metrics = mean(scores)
     rows = [
-        ["BERT: sees both sides", percent(figures["bert"]), percent(figures["mean"])],
-        ["GPT: sees what stands before", percent(figures["gpt"]), percent(figures["gpt_mean"])],
+        ["BERT: sees both sides", percent(metrics["bert"]), percent(metrics["mean"])],
+        ["GPT: sees what stands before", percent(metrics["gpt"]), percent(metrics["gpt_mean"])],
     ]
     yield markdown_table(["same topic as the nearest sentence, by the vector of", "the first token", "all, mean"], rows)
     yield "\nBy chance it is 12%."
 
 
 def layers(laboratory: Laboratory) -> Iterator[str]:
-    found = []
+    scores = []
     for seed in laboratory.seeds:
-        model, asked = laboratory.bert(seed, next_sentence=False), laboratory.asked(seed)
-        vectors, apart = word_vectors(model, asked), senses_apart(model, asked)
-        words = [nearest_agree(layer, [""] * len(asked), [sense.word for sense in asked]) for layer in vectors]
-        topics = [topics_apart(layer, asked) for layer in vectors]
-        found.append(np.array([words, apart, topics]))
-    figures = np.mean(found, axis=0)
-    names = ["the input (token + place)", *(f"layer {number}" for number in range(1, figures.shape[1]))]
-    rows = [[name, *map(percent, figures[:, number])] for number, name in enumerate(names)]
+        model, test_senses = laboratory.bert(seed, next_sentence=False), laboratory.test_senses(seed)
+        vectors, apart = word_vectors(model, test_senses), senses_apart(model, test_senses)
+        words = [
+            nearest_agree(layer, [""] * len(test_senses), [sense.word for sense in test_senses]) for layer in vectors
+        ]
+        topics = [topics_apart(layer, test_senses) for layer in vectors]
+        scores.append(np.array([words, apart, topics]))
+    metrics = np.mean(scores, axis=0)
+    names = ["the input (token + place)", *(f"layer {number}" for number in range(1, metrics.shape[1]))]
+    rows = [[name, *map(percent, metrics[:, number])] for number, name in enumerate(names)]
     yield markdown_table(["the nearest other vector is of", "the same word", "its same sense", "the same topic"], rows)
 
 
 def next_sentences(laboratory: Laboratory) -> Iterator[str]:
     rows = []
     for following, name in ((True, "masked tokens and next sentence"), (False, "masked tokens alone")):
-        figures = []
+        metrics = []
         for seed in laboratory.seeds:
-            model, asked = laboratory.bert(seed, next_sentence=following), laboratory.asked(seed)
-            figures.append(
+            model, test_senses = laboratory.bert(seed, next_sentence=following), laboratory.test_senses(seed)
+            metrics.append(
                 {
                     "masked": model.training["masked_accuracy"],
-                    "blanks": blanks_filled(model, asked),
-                    "senses": senses_apart(model, asked)[-1],
-                    "first": topics_apart(first_vectors(model, asked), asked),
-                    "mean": topics_apart(np.asarray(model.embed([sense.sentence for sense in asked])), asked),
+                    "blanks": blanks_filled(model, test_senses),
+                    "senses": senses_apart(model, test_senses)[-1],
+                    "first": topics_apart(first_vectors(model, test_senses), test_senses),
+                    "mean": topics_apart(
+                        np.asarray(model.embed([sense.sentence for sense in test_senses])), test_senses
+                    ),
                     "next": model.training.get("next_accuracy", float("nan")),
                 }
             )
-        told = mean(figures)
-        rows.append([name, *("" if np.isnan(value) else percent(value) for value in told.values())])
+        averages = mean(metrics)
+        rows.append([name, *("" if np.isnan(value) else percent(value) for value in averages.values())])
     names = [
         "held-out masked tokens",
         "blanks filled",

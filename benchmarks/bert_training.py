@@ -1,19 +1,19 @@
-"""Pre-training of BERT beside Hugging Face's BertForPreTraining: tokens a second, and whether both learn the same.
+"""Pre-training of BERT compared with Hugging Face's BertForPreTraining: tokens per second and loss curves.
 
     python benchmarks/bert_training.py DATA [--device auto|cpu|cuda] [--size base] [--lengths 128,512] [--tokens 32768]
                                        [--kinds full,text] [--steps 20] [--rounds 5] [--curve 300] [--dropout 0.1]
                                        [--peers transformers,comes,unmasked] [--out FOLDER]
 
-DATA holds text/wiki-raw.txt.xz (or another text under that name: blank lines between documents). Both nets have the
-same weights at first and see the same masked pairs in bf16 (float32 on a CPU), compiled on a GPU. `full`: every
+DATA holds text/wiki-raw.txt.xz (or another text under that name: blank lines between documents). Both networks start
+from the same weights and get the same masked pairs in bf16 (float32 on a CPU), compiled on a GPU. `full`: every
 sequence has all its tokens, so that Hugging Face pads nothing; `text`: sequences as sentences make them, which it pads.
-Firth's steps are those of its own loop, its batches loaded meanwhile; Hugging Face's batches lie on the device already.
-Only tokens of texts count, not padding. A step: forward, back, clipping, AdamW. In turns; the best round counts. Firth
-has no dropout of attention's weights, and so `transformers` has none; `comes` is the same with that dropout, as its
-configuration comes. Both are given a mask of the tokens that are there, also where all are: without one (`unmasked`,
-with dropout; `full` only) the compiler takes torch's fused attention apart. The curves are of `full`, without dropout.
-A run with the same settings adds to what is there. Results: FOLDER/bert-training-DEVICE.json (default
-benchmarks/results), and docs/results/bert-training.md from those that are there.
+Firth's steps are those of its own loop, which loads batches in the background; Hugging Face's batches are already on
+the device. Only text tokens count, not padding. A step is forward, backward, clipping, AdamW. Runs are interleaved; the
+best round counts. Firth has no attention dropout, so `transformers` has none; `comes` is the same with its default
+attention dropout. Both get an attention mask, even if all tokens are real: without one (`unmasked`, with dropout;
+`full` only) the compiler does not use torch's fused attention. The curves are of `full`, without dropout. A run with
+the same settings adds to what is there. Results: FOLDER/bert-training-DEVICE.json (default benchmarks/results), and
+docs/results/bert-training.md from those that are there.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from firth.transformers.next_sentence_pairs import FOLLOWS, FOREIGN, Pairs
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent / "docs" / "results" / "bert-training.md"
-Step = Callable[[], int]  # one step of training; how many tokens it had
+Step = Callable[[], int]  # one training step; returns its number of tokens
 
 
 class Full(Pretraining):
-    """Every sequence has as many tokens as fit."""
+    """Batches in which every sequence is full."""
 
     def pairs(self, sentences: Sentences, epoch: int, phase: int) -> Pairs:
         room = self.lengths[phase] - 3
@@ -100,18 +100,22 @@ def padded(training: Pretraining, number: int, rows: int, length: int) -> tuple[
     """The first `rows` sequences of a batch of the plan as Hugging Face takes them, and how many tokens they have."""
     work = training.batches()[number].what
     shown = [tensor.numpy() for tensor in training.load(work._replace(shape=None))]
-    ids, places, segments, starts, slots, targets, _, _, labels, _ = shown
+    ids, positions, segments, starts, slots, targets, _, _, labels, _ = shown
     row = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     keep = row < rows
     shape = (rows, length)
-    found = {name: np.zeros(shape, np.int64) for name in ("input_ids", "token_type_ids", "attention_mask")}
-    found["labels"] = np.full(shape, -100)
-    at = row[keep], places[keep]
-    found["input_ids"][at], found["token_type_ids"][at], found["attention_mask"][at] = ids[keep], segments[keep], 1
+    results = {name: np.zeros(shape, np.int64) for name in ("input_ids", "token_type_ids", "attention_mask")}
+    results["labels"] = np.full(shape, -100)
+    at = row[keep], positions[keep]
+    results["input_ids"][at], results["token_type_ids"][at], results["attention_mask"][at] = (
+        ids[keep],
+        segments[keep],
+        1,
+    )
     here = keep[slots]
-    found["labels"][row[slots[here]], places[slots[here]]] = targets[here]
-    found["next_sentence_label"] = labels[:rows]
-    tensors = {name: torch.from_numpy(array).to(training.device) for name, array in found.items()}
+    results["labels"][row[slots[here]], positions[slots[here]]] = targets[here]
+    results["next_sentence_label"] = labels[:rows]
+    tensors = {name: torch.from_numpy(array).to(training.device) for name, array in results.items()}
     return tensors, int(keep.sum())
 
 
@@ -170,8 +174,8 @@ def wait() -> None:
 
 
 def speeds(steps: dict[str, Step], rounds: int, times: int) -> dict[str, float]:
-    """Tokens a second of each, in turns; the best round of each."""
-    for step in steps.values():  # compiled at the first
+    """Return tokens per second of each, interleaved; the best round counts."""
+    for step in steps.values():  # the first call compiles
         for _ in range(3):
             step()
     best = dict.fromkeys(steps, 0.0)
@@ -207,12 +211,12 @@ def measured(kind: type[Pretraining], arguments: Any, length: int, text: tuple[S
 
 
 def curves(arguments: Any, length: int, text: tuple[SubwordTokenizer, Sentences]) -> dict[str, Any]:
-    """The losses of both over the same steps from the same weights."""
+    """Return the losses of both over the same steps from the same weights."""
     tokenizer, sentences = text
     run = firth.Run(device=arguments.device, threads=0)
     method = settings(arguments, length, 0.0)
     training = Full(method, net_of(method, tokenizer), sentences, tokenizer, run)
-    model, found = theirs_of(training, 0.0), {}
+    model, results = theirs_of(training, 0.0), {}
     rows = len(training.batches()[0].what.pairs)
     count = min(arguments.curve, len(training.batches()) - 1)  # the last one is not full
     for name in ("firth", "transformers"):
@@ -227,9 +231,9 @@ def curves(arguments: Any, length: int, text: tuple[SubwordTokenizer, Sentences]
             step = their_step(training, model, rows, share, losses, ahead=count)
         for _ in range(count):
             step()
-        found[name] = torch.stack([loss.double() for loss in losses]).tolist()
-    apart = np.abs(np.subtract(found["firth"], found["transformers"]))
-    return {"length": length, "steps": count, **found, "most_apart": float(apart.max()), "apart": float(apart.mean())}
+        results[name] = torch.stack([loss.double() for loss in losses]).tolist()
+    apart = np.abs(np.subtract(results["firth"], results["transformers"]))
+    return {"length": length, "steps": count, **results, "most_apart": float(apart.max()), "apart": float(apart.mean())}
 
 
 def settings(arguments: Any, length: int, dropout: float) -> firth.BERT:
@@ -249,11 +253,12 @@ def net_of(method: Any, tokenizer: SubwordTokenizer) -> Any:
 def page(folder: Path) -> Iterator[str]:
     yield "`python benchmarks/bert_training.py DATA`, on the machines named.\n"
     for path in sorted(folder.glob("bert-training-*.json")):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        yield f"{found['device']}, {found['size']}, {found['tokens']:,} tokens a step, dropout {found['dropout']}:\n"
+        results = json.loads(path.read_text(encoding="utf-8"))
+        sizes = f"{results['size']}, {results['tokens']:,} tokens a step"
+        yield f"{results['device']}, {sizes}, dropout {results['dropout']}:\n"
         yield f"| length | sequences | Firth tokens/s | {' | '.join(PEERS.values())} | Firth MFU |"
         yield "| ---: | --- | ---: | ---: | ---: | ---: | ---: |"
-        for row in found["speeds"]:
+        for row in results["speeds"]:
             speed, mfu = row["tokens_per_second"], row["mfu"]
             kinds = {"Full": "full", "Pretraining": f"of text, {row['mean_length']:.0f} on average"}
             peers = (
@@ -262,7 +267,7 @@ def page(folder: Path) -> Iterator[str]:
             used = f"{mfu:.1%}" if mfu else ""
             yield f"| {row['length']} | {kinds[row['kind']]} | {speed['firth']:,.0f} | {' | '.join(peers)} | {used} |"
         yield ""
-        for curve in found["curves"]:
+        for curve in results["curves"]:
             ours, theirs = curve["firth"], curve["transformers"]
             tenth = max(1, len(ours) // 10)
             yield (
@@ -293,33 +298,33 @@ def main() -> None:
         arguments.device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.set_float32_matmul_precision("high")
     text = read(arguments.data, arguments.device)
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "device": torch.cuda.get_device_name() if arguments.device == "cuda" else "CPU",
         "size": arguments.size, "tokens": arguments.tokens, "dropout": arguments.dropout, "speeds": [], "curves": [],
     }  # fmt: skip
     before = arguments.out / f"bert-training-{arguments.device}.json"
-    kept = json.loads(before.read_text(encoding="utf-8")) if before.exists() else {}
-    if all(kept.get(name) == found[name] for name in ("device", "size", "tokens", "dropout")):
-        found = kept
+    previous = json.loads(before.read_text(encoding="utf-8")) if before.exists() else {}
+    if all(previous.get(name) == results[name] for name in ("device", "size", "tokens", "dropout")):
+        results = previous
     for length in map(int, arguments.lengths.split(",")):
         for kind in (KINDS[name] for name in arguments.kinds.split(",")):
             again = (length, kind.__name__)
-            found["speeds"] = [row for row in found["speeds"] if (row["length"], row["kind"]) != again]
-            found["speeds"].append(measured(kind, arguments, length, text))
-            found["speeds"].sort(key=lambda row: (row["length"], row["kind"]))
-            print(json.dumps([row for row in found["speeds"] if (row["length"], row["kind"]) == again]), flush=True)
-            keep(arguments, found)
+            results["speeds"] = [row for row in results["speeds"] if (row["length"], row["kind"]) != again]
+            results["speeds"].append(measured(kind, arguments, length, text))
+            results["speeds"].sort(key=lambda row: (row["length"], row["kind"]))
+            print(json.dumps([row for row in results["speeds"] if (row["length"], row["kind"]) == again]), flush=True)
+            keep(arguments, results)
         if arguments.curve:
             last = curves(arguments, length, text)
-            found["curves"] = [curve for curve in found["curves"] if curve["length"] != length] + [last]
+            results["curves"] = [curve for curve in results["curves"] if curve["length"] != length] + [last]
             print(json.dumps({name: last[name] for name in ("length", "steps", "apart", "most_apart")}), flush=True)
-            keep(arguments, found)
+            keep(arguments, results)
 
 
-def keep(arguments: Any, found: dict[str, Any]) -> None:
-    """What was measured so far, on disk; and nothing of it on the device."""
+def keep(arguments: Any, results: dict[str, Any]) -> None:
+    """Save the results so far and free the device memory."""
     arguments.out.mkdir(parents=True, exist_ok=True)
-    (arguments.out / f"bert-training-{arguments.device}.json").write_text(json.dumps(found, indent=1) + "\n")
+    (arguments.out / f"bert-training-{arguments.device}.json").write_text(json.dumps(results, indent=1) + "\n")
     PAGE.write_text("\n".join(page(arguments.out)) + "\n", encoding="utf-8")
     torch.compiler.reset()
     gc.collect()

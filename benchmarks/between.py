@@ -1,9 +1,9 @@
-"""Two checkouts of Firth beside each other: did a change cost speed or start-up time?
+"""Two checkouts of Firth compared: did a change cost speed or start-up time?
 
     python benchmarks/between.py BEFORE AFTER [--rounds N]
 
-Each checkout has its own environment (CHECKOUT/.venv/bin/python, by `make install`). Every task runs in a process of
-its own, the two checkouts in turns; the best of the rounds counts. Makes its own data; prints a table, writes nothing.
+Each checkout has its own environment (CHECKOUT/.venv/bin/python, by `make install`). Every task runs in its
+own process, the two checkouts interleaved; the best round counts. Generates its data; prints a table, writes nothing.
 """
 
 from __future__ import annotations
@@ -71,7 +71,9 @@ print(method.fit(texts).training["seconds"])
 
 
 def measured(checkout: Path, script: str) -> float:
-    python = (checkout / ".venv" / "bin" / "python").absolute()  # not resolved: a link would be another environment
+    python = (
+        checkout / ".venv" / "bin" / "python"
+    ).absolute()  # not resolved, because a link is a different environment
     done = subprocess.run([python, "-c", script], capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{checkout}: {done.stderr[-2000:]}")
@@ -83,15 +85,15 @@ def main() -> None:
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     parser.add_argument("--rounds", type=int, default=5)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"{'task':<30} {'before':>9} {'after':>9} {'after/before':>13}")
     rows = {}
     for name, script in TASKS.items():
-        times: dict[Path, list[float]] = {asked.before: [], asked.after: []}
-        for round in range(asked.rounds):
-            for checkout in list(times)[:: 1 if round % 2 else -1]:  # neither always goes first
+        times: dict[Path, list[float]] = {arguments.before: [], arguments.after: []}
+        for round in range(arguments.rounds):
+            for checkout in list(times)[:: 1 if round % 2 else -1]:  # alternate the order
                 times[checkout].append(measured(checkout, script))
-        before, after = (min(found) for found in times.values())
+        before, after = (min(seconds_of) for seconds_of in times.values())
         rows[name] = {"before": before, "after": after}
         print(f"{name:<30} {before:>8.3f}s {after:>8.3f}s {after / before:>12.3f}×", flush=True)
     print(json.dumps(rows))

@@ -2,10 +2,10 @@
 
     python benchmarks/classify.py DATA [--threads 2] [--rounds 3] [--only NAME] [--work FOLDER]
 
-DATA holds documents/20news-train.jsonl.xz and -test (label, text) and sentences/sst2/train.tsv.xz and dev.tsv. Both
-learn from the same file in fastText's format (lower case, words and signs with spaces between), with the same settings,
-threads and way to split. Told are seconds from the file to the model, seconds of the epochs alone, and accuracy on the
-test; times are the best of the rounds, accuracies their mean. Results: benchmarks/results/classify.json and
+DATA holds documents/20news-train.jsonl.xz and -test (label, text) and sentences/sst2/train.tsv.xz and dev.tsv. Both are
+trained on the same file in fastText's format (lower case, words and punctuation separated by spaces), with the same
+settings, threads and tokenization. Reports seconds from file to model, seconds of the epochs only, and test accuracy;
+times are the best of the rounds, accuracies their mean. Results: benchmarks/results/classify.json and
 docs/results/classify.md.
 """
 
@@ -46,7 +46,7 @@ LOSSES = {"hs": "hierarchical", "ova": "one_vs_all", "softmax": "softmax"}
 
 
 def prepared(data: Path, work: Path, name: str) -> dict[str, str]:
-    """Train and test in fastText's format."""
+    """Return the training and test files in fastText's format."""
     files = {part: work / f"{name}-{part}.txt" for part in ("train", "test")}
     for part, path in files.items():
         if not path.exists():
@@ -93,13 +93,13 @@ def firths(files: dict[str, str], settings: dict[str, Any], threads: int, seed: 
 def measured(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     data, title, settings = ROWS[name]
     files = prepared(arguments.data, arguments.work, data)
-    found: dict[str, list[dict[str, float]]] = {"firth": [], "fasttext": []}
+    results: dict[str, list[dict[str, float]]] = {"firth": [], "fasttext": []}
     for number in range(arguments.rounds):
-        found["firth"].append(firths(files, settings, arguments.threads, number + 1))
+        results["firth"].append(firths(files, settings, arguments.threads, number + 1))
         job = {**files, "settings": {**settings, "thread": arguments.threads}}
-        found["fasttext"].append(ask("fasttext", job, "classify.py"))
+        results["fasttext"].append(ask("fasttext", job, "classify.py"))
     row: dict[str, Any] = {"title": title, "settings": settings}
-    for who, rounds in found.items():
+    for who, rounds in results.items():
         row[who] = {key: min(one[key] for one in rounds) for key in ("seconds", "train_seconds", "predict_seconds")}
         row[who]["accuracy"] = statistics.mean(one["accuracy"] for one in rounds)
     return row

@@ -1,13 +1,13 @@
-"""What subwords buy for German compounds: how much of a word's meaning FastText knows that met it rarely or never.
+"""Subwords for German compounds: the quality of FastText's vectors for words that are rare or absent in training.
 
     python benchmarks/compounds.py DATA [--words 300] [--seed 1]
 
-DATA holds text/german.txt.xz, speeches of a parliament. Words of at least 12 letters that are met 20 to 400 times and
-end in another frequent word (their head, as Krankenhausinfektionen ends in Infektionen) are chosen by chance, and all
-but the first 0, 2 or 8 of their occurrences are taken out of the text. FastText and skip-gram learn from what is left.
-The judge is skip-gram without subwords that learned from the whole text: told is the share of the ten words nearest to
-the compound there that are among the ten nearest here, out of all words met 20 times but for the compounds chosen. To
-compare: skip-gram's vector of the head in the compound's place.
+DATA holds text/german.txt.xz, speeches of a parliament. Words of at least 12 letters that occur 20 to 400 times and end
+in another frequent word (their head, as Krankenhausinfektionen ends in Infektionen) are sampled, and all but the first
+0, 2 or 8 of their occurrences are removed from the text. FastText and skip-gram are trained on the rest. The reference
+is skip-gram without subwords trained on the full text: the score is the share of the compound's ten nearest words there
+that are among the ten nearest here, out of all words that occur 20 times, without the sampled compounds. Baseline:
+skip-gram's vector of the head instead of the compound.
 Results: benchmarks/results/compounds.json and docs/results/compounds.md.
 """
 
@@ -33,9 +33,9 @@ from benchmarks.words import THREADS, machine  # noqa: E402
 import firth  # noqa: E402
 from firth.data.tokenizer import tokenizer  # noqa: E402
 
-LEFT = (0, 2, 8)  # occurrences that models may learn from
+LEFT = (0, 2, 8)  # occurrences that models are trained on
 NEAREST = 10
-LEAST = 20  # occurrences of heads and of words to be found
+LEAST = 20  # occurrences of heads and of candidate neighbors
 SETTINGS: dict[str, Any] = {"dim": 100, "epochs": 10, "min_count": 1, "subsample": 1e-4, "tokenizer": "whitespace"}
 
 
@@ -46,34 +46,34 @@ def sentences(data: Path) -> list[list[str]]:
 
 
 def compounds(counts: Counter[str], most: int, seed: int) -> dict[str, str]:
-    """Compounds with their heads: the longest frequent word that each ends in."""
-    found = {}
+    """Return compounds with their heads: the longest frequent word that each ends in."""
+    head_of = {}
     for word in sorted(word for word, count in counts.items() if LEAST <= count <= 400 and len(word) >= 12):
         ends = [word[start:] for start in range(4, len(word) - 4)]
         head = next((end for end in ends if counts[end] >= LEAST), None)
         if head:
-            found[word] = head
-    chosen = np.random.default_rng(seed).permutation(list(found))[:most]
-    return {word: found[word] for word in chosen.tolist()}
+            head_of[word] = head
+    selected = np.random.default_rng(seed).permutation(list(head_of))[:most]
+    return {word: head_of[word] for word in selected.tolist()}
 
 
 def thinned(lines: list[list[str]], words: set[str], left: int) -> list[str]:
-    """The text with the first `left` occurrences of each of `words` alone."""
+    """The text with the first `left` occurrences of each of `words` only."""
     met: Counter[str] = Counter()
-    kept = []
+    remaining = []
     for line in lines:
         here = []
         for word in line:
             met[word] += word in words
             if word not in words or met[word] <= left:
                 here.append(word)
-        kept.append(" ".join(here))
-    return kept
+        remaining.append(" ".join(here))
+    return remaining
 
 
 def nearest(vectors: firth.Vectors, words: list[str], candidates: list[str]) -> list[set[str]]:
     scores = vectors.unit_of(words) @ vectors.unit_of(candidates).T
-    return [{candidates[place] for place in np.argpartition(-row, NEAREST)[:NEAREST]} for row in scores]
+    return [{candidates[index] for index in np.argpartition(-row, NEAREST)[:NEAREST]} for row in scores]
 
 
 def measure(data: Path, most: int, seed: int) -> dict[str, Any]:
@@ -86,8 +86,8 @@ def measure(data: Path, most: int, seed: int) -> dict[str, Any]:
     def fit(method: type[firth.Method], text: list[str], seed: int) -> firth.Vectors:
         return method(**SETTINGS).fit(text, firth.Run(seed=seed, threads=THREADS)).vectors
 
-    def agreement(found: list[set[str]]) -> float:
-        return float(np.mean([len(here & there) / NEAREST for here, there in zip(found, truth, strict=True)]))
+    def agreement(head_of: list[set[str]]) -> float:
+        return float(np.mean([len(here & there) / NEAREST for here, there in zip(head_of, truth, strict=True)]))
 
     whole = [" ".join(line) for line in lines]
     judge, again = (fit(firth.SkipGram, whole, number) for number in (seed, seed + 1))
@@ -97,7 +97,7 @@ def measure(data: Path, most: int, seed: int) -> dict[str, Any]:
         "examples": dict(list(heads.items())[:5]),
         "words": sum(counts.values()),
         "candidates": len(candidates),
-        "again": agreement(nearest(again, words, candidates)),  # how far a second run of the judge agrees
+        "again": agreement(nearest(again, words, candidates)),  # agreement with a second run of the reference
         "rows": [],
     }
     for left in LEFT:

@@ -2,13 +2,13 @@
 
     python benchmarks/compression.py DATA [--threads 2] [--seeds 3] [--only tables --only people] [--pictures FOLDER]
 
-Tables: scikit-learn's digits, breast cancer and wine; a generated one like California's districts; the invented
-world's people; and a corpus, the invented world's topics by their words. Each method learns from four fifths of the
-rows and is judged on the others: `firth compress` does the same. Of several seeds, figures are the mean.
+Tables: scikit-learn's digits, breast cancer and wine; a generated one like California's districts; synthetic people;
+and a synthetic corpus of topics. Each method is trained on four fifths of the rows and evaluated on the rest, as in
+`firth compress`. Metrics are means over the seeds.
 
-DATA holds people/lastfm/data1.txt (to learn from) and test1.txt (to be judged by). The settings of the networks are
-chosen, as ALS's were for people.py, by NDCG@100 on a fifth of data1 that teaches nothing; test1 is looked at with these
-alone. Results, after each part: benchmarks/results/compression.json, docs/results/compression.md and
+DATA holds people/lastfm/data1.txt (training) and test1.txt (test). The settings of the networks are selected, like
+those of ALS for people.py, by NDCG@100 on a held-out fifth of data1; test1 is used with the selected settings only.
+Results, after each part: benchmarks/results/compression.json, docs/results/compression.md and
 docs/results/compression-people.md; a run adds to what is there. With --pictures also the pictures of the docs.
 """
 
@@ -72,14 +72,14 @@ def california(n: int = 4000) -> tuple[firth.Table, list[str]]:
 
 
 def tables() -> Iterator[tuple[str, firth.Table, list[str] | None, int, str]]:
-    """Name, table, labels, how many numbers a row is squeezed to, and the scale of its numbers."""
+    """Return name, table, labels, dimension of the compressed rows, and scale of the numbers."""
     for name, load, dim, numeric in (
         ("digits", load_digits, 8, "common"),
         ("breast cancer", load_breast_cancer, 5, "standardize"),
         ("wine", load_wine, 4, "standardize"),
     ):
-        found = load()
-        yield name, firth.Table(found.data), [str(label) for label in found.target], dim, numeric
+        stats = load()
+        yield name, firth.Table(stats.data), [str(label) for label in stats.target], dim, numeric
     yield "California-like", *california(), 3, "standardize"
     people = WORLD.rows(3000).complete
     labels = [str(owns) for owns in people["owns_horse"]]
@@ -95,19 +95,19 @@ def tables() -> Iterator[tuple[str, firth.Table, list[str] | None, int, str]]:
     )
 
 
-def side_by_side(threads: int, seeds: int, found: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What was found before, one table of it anew each time."""
+def side_by_side(threads: int, seeds: int, stats: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the previous results, with one table measured again each time."""
     for name, table, labels, dim, numeric in tables():
         results = [
             compared(table, labels, dim, firth.Run(threads=threads, seed=seed), numeric) for seed in range(1, seeds + 1)
         ]
         result = mean_of(results)
-        found[name] = {
+        stats[name] = {
             "rows": len(table), "columns": len(table.names), "judged": result.rows, "seeds": seeds,
             "methods": result.to_json(), "table": result.to_markdown(),
         }  # fmt: skip
         print(f"{name}\n{result}\n", flush=True)
-        yield found
+        yield stats
 
 
 def mean_of(results: list[CompressionResult]) -> CompressionResult:
@@ -129,21 +129,21 @@ def fitted(method: Any, train: firth.Interactions, test: firth.Interactions, run
     return {metric: judged[metric] for metric in METRICS} | {"seconds": seconds}
 
 
-def chosen(kind: type[Any], train: firth.Interactions, threads: int) -> tuple[dict[str, Any], dict[str, float]]:
-    """The settings with the best NDCG@100 on a fifth of the pairs, and that of all."""
+def best_settings(kind: type[Any], train: firth.Interactions, threads: int) -> tuple[dict[str, Any], dict[str, float]]:
+    """Return the settings with the best NDCG@100 on a fifth of the pairs, and the scores of all."""
     parts, tried = split(train, share=0.2, seed=1), dict[str, float]()
     for changes in TRIED[kind.__name__]:
-        found = fitted(kind(**changes), parts.train, parts.test, firth.Run(threads=threads))
-        tried[json.dumps(changes)] = found["ndcg@100"]
-        print(kind.__name__, changes, found, flush=True)
+        stats = fitted(kind(**changes), parts.train, parts.test, firth.Run(threads=threads))
+        tried[json.dumps(changes)] = stats["ndcg@100"]
+        print(kind.__name__, changes, stats, flush=True)
     return json.loads(max(tried, key=lambda changes: tried[changes])), tried
 
 
 def lastfm(data: Path, threads: int, seeds: int) -> Iterator[dict[str, Any]]:
-    """The figures so far, a seed more each time."""
+    """Yield the metrics so far, with one more seed each time."""
     folder = data / "people" / "lastfm"
     train, test = firth.Interactions(folder / "data1.txt"), firth.Interactions(folder / "test1.txt")
-    choices = {kind.__name__: chosen(kind, train, threads) for kind in (firth.MultDAE, firth.MultVAE)}
+    choices = {kind.__name__: best_settings(kind, train, threads) for kind in (firth.MultDAE, firth.MultVAE)}
     methods = {"ALS, tuned": firth.ALS(dim=64, alpha=4.0, regularization=30.0)}
     methods |= {name: getattr(firth, name)(**settings) for name, (settings, _) in choices.items()}
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in methods}
@@ -162,7 +162,7 @@ def lastfm(data: Path, threads: int, seeds: int) -> Iterator[dict[str, Any]]:
 
 
 def draw(folder: Path) -> None:
-    """Images given, rebuilt, between and made up; the map of two numbers."""
+    """Draw images: originals, reconstructions, interpolations and samples; and the 2-D map."""
     digits = load_digits()
     run = firth.Run(threads=1)
     model = firth.VAE(dim=8, numeric="common").fit(digits.data, run)
@@ -185,10 +185,10 @@ def draw(folder: Path) -> None:
     )
 
 
-def tables_page(found: dict[str, Any], threads: int) -> Iterator[str]:
+def tables_page(stats: dict[str, Any], threads: int) -> Iterator[str]:
     yield f"`python benchmarks/compression.py DATA` on {machine()}, {threads} threads, {time.strftime('%Y-%m-%d')}."
     yield "Each method learned from four fifths of the rows; the figures are of the others."
-    for name, part in found.items():
+    for name, part in stats.items():
         yield ""
         times = part.get("seeds", 1)
         ways = f"mean of {times} divisions" if times > 1 else "one division"
@@ -197,14 +197,14 @@ def tables_page(found: dict[str, Any], threads: int) -> Iterator[str]:
         yield part["table"]
 
 
-def people_page(found: dict[str, Any], threads: int) -> Iterator[str]:
+def people_page(stats: dict[str, Any], threads: int) -> Iterator[str]:
     yield f"`python benchmarks/compression.py DATA` on {machine()}, {threads} threads, {time.strftime('%Y-%m-%d')}."
-    yield f"Last.fm: {found['pairs']:,} pairs of {found['users']:,} users and {found['items']:,} artists; mean of"
-    yield f"{found['seeds']} seeds. Settings were chosen by a fifth of the training pairs."
+    yield f"Last.fm: {stats['pairs']:,} pairs of {stats['users']:,} users and {stats['items']:,} artists; mean of"
+    yield f"{stats['seeds']} seeds. Settings were chosen by a fifth of the training pairs."
     yield ""
     yield "| | recall@20 | NDCG@100 | MAP@10 | seconds of training |"
     yield "| --- | ---: | ---: | ---: | ---: |"
-    for name, row in found["rows"].items():
+    for name, row in stats["rows"].items():
         yield f"| {name} | {' | '.join(f'{row[metric]:.4f}' for metric in METRICS)} | {row['seconds']:.1f} |"
 
 
@@ -226,10 +226,10 @@ def main() -> None:
     }
     for part in arguments.only or parts:
         rounds, name, page = parts[part]
-        for found in rounds:
-            results[part] = found
+        for stats in rounds:
+            results[part] = stats
             RESULTS.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-            lines = (line.rstrip() for line in page(found, threads))
+            lines = (line.rstrip() for line in page(stats, threads))
             (PAGES / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

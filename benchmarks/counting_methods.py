@@ -1,9 +1,9 @@
-"""tf-idf and LSA: Firth against scikit-learn on 20 newsgroups, in one interleaved run; equal matrices, errors beside.
+"""tf-idf and LSA: Firth against scikit-learn on 20 newsgroups, in one interleaved run, with errors.
 
     python benchmarks/counting_methods.py DATA [--rounds 3] [--dim 300] [--asked 1000]
 
-DATA holds documents/20news-train.jsonl.xz and 20news-test.jsonl.xz. Both sides get the texts in memory and all cores;
-the best of the rounds counts. Also: how often the nearest training document is of the same newsgroup, by weighting.
+DATA holds documents/20news-train.jsonl.xz and 20news-test.jsonl.xz. Both get the texts in memory and all cores; the
+best round counts. Also: how often the nearest training document is of the same newsgroup, by weighting.
 Results: docs/results/counting.md.
 """
 
@@ -28,7 +28,7 @@ from firth import kernels
 from firth.training.truncated_svd import truncated_svd
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "results" / "counting.md"
-# What Firth's tokenizers do, said as regular expressions.
+# Firth's tokenizers as regular expressions.
 PATTERNS = {
     "words": r"\w+(?:(?:(?<=[^\W\d_])['’](?=[^\W\d_])|(?<=\d)[.,](?=\d))\w+)*",
     "whitespace": r"\S+",
@@ -42,16 +42,16 @@ def read(path: Path) -> tuple[list[str], list[str]]:
 
 
 def timed(peers: dict[str, Callable[[], Any]], rounds: int) -> tuple[dict[str, float], dict[str, Any]]:
-    """The best time of each, taken in turns, and what each gave."""
+    """Return the best time of each, interleaved, and their results."""
     best: dict[str, float] = {}
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for _ in range(rounds):
         for name, work in peers.items():
             begin = time.perf_counter()
-            found[name] = work()
+            results[name] = work()
             seconds = time.perf_counter() - begin
             best[name] = min(seconds, best.get(name, seconds))
-    return best, found
+    return best, results
 
 
 def tfidf(texts: list[str], rounds: int) -> Iterator[str]:
@@ -64,8 +64,8 @@ def tfidf(texts: list[str], rounds: int) -> Iterator[str]:
             "scikit-learn": lambda peer=peer: peer.fit_transform(texts),
             "Firth": lambda method=method: method.fit(texts),
         }
-        best, found = timed(peers, rounds)
-        theirs, mine = found["scikit-learn"], found["Firth"]
+        best, results = timed(peers, rounds)
+        theirs, mine = results["scikit-learn"], results["Firth"]
         order = [mine.vocabulary.ids[word] for word in peer.get_feature_names_out()]
         gap = abs(mine.matrix[:, order] - theirs).max()
         shape = f"{theirs.shape[0]:,} × {theirs.shape[1]:,}, {theirs.nnz:,} not zero"
@@ -91,20 +91,20 @@ def lsa(texts: list[str], dim: int, rounds: int) -> Iterator[str]:
         "scikit-learn, float32": lambda: TruncatedSVD(dim, algorithm="randomized", random_state=0).fit(matrix),
         "Firth": lambda: truncated_svd(matrix.T, dim),  # words × documents, as LSA asks for it
     }
-    best, found = timed(peers, rounds)
+    best, results = timed(peers, rounds)
     yield f"| truncated SVD of the tf-idf matrix, k = {dim} | seconds | | reconstruction error |"
     yield "| --- | ---: | ---: | ---: |"
-    for name, result in found.items():
+    for name, result in results.items():
         components = result.left.T if name == "Firth" else result.components_
         yield f"| {name} | {best[name]:.2f} | {best[name] / best['Firth']:.1f}× | {error(components):.4f} |"
     yield ""
-    mine = found["Firth"]
+    mine = results["Firth"]
     yield f"The error that Firth reports itself is {mine.error:.4f}, its bound on the operator norm of what is left out"
     yield f"{mine.bound:.3f} (the last singular value kept is {mine.values[-1]:.3f})."
 
 
 def nearest(data: Path, asked: int, dim: int) -> Iterator[str]:
-    """Share of test documents whose nearest training document is of the same group."""
+    """Return the share of test documents whose nearest training document is of the same group."""
     texts, labels = read(data / "documents" / "20news-train.jsonl.xz")
     test, truth = (part[:: max(1, len(part) // asked)] for part in read(data / "documents" / "20news-test.jsonl.xz"))
     methods = {
@@ -131,7 +131,7 @@ def nearest(data: Path, asked: int, dim: int) -> Iterator[str]:
 def machine() -> str:
     with Path("/proc/cpuinfo").open() as file:
         model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
-    return f"{model}, {firth.Run().cores} cores, {kernels.chosen_isa()}, scikit-learn {sklearn.__version__}"
+    return f"{model}, {firth.Run().cores} cores, {kernels.active_isa()}, scikit-learn {sklearn.__version__}"
 
 
 def main() -> None:

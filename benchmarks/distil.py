@@ -1,14 +1,13 @@
-"""Distillation: a transformer as a table of tokens, beside its teacher and beside model2vec's table of the same one.
+"""Distillation of a transformer to a table of token vectors, compared with its teacher and with model2vec.
 
     python benchmarks/distil.py DATA WEIGHTS [--texts N] [--speed-texts N] [--rounds N] [--no-peer] [--out FOLDER]
 
 DATA holds text/wiki-raw.txt.xz and sentences/stsb-en-dev.csv, -test.csv; WEIGHTS is a folder of Hugging Face's, such as
-all-MiniLM-L6-v2. Told: Spearman's ρ of cosines and people's scores on STS-B (the test set is looked at once), for the
-teacher, for Firth's table from tokens alone, for Firth's fitted to N sentences of the text, and for model2vec's (pip
-install "model2vec[distill]"). Then texts a second on the CPU, all cores, of the same sentences of the text (the teacher
-takes a part of them), interleaved, the best of several rounds; the teacher by Firth's engine and by
-sentence-transformers. Results: results/distil.json beside this file and docs/results/distil.md (with --out, in that
-folder instead).
+all-MiniLM-L6-v2. Reports Spearman's ρ of cosines and human scores on STS-B (the test set is used once) for the teacher,
+for Firth's table from tokens only, for Firth's table fitted to N sentences, and for model2vec's (pip install
+"model2vec[distill]"). Then texts per second on all CPU cores, for the same sentences (a part of them for the teacher),
+interleaved, the best of several rounds; the teacher by Firth's engine and by sentence-transformers. Results:
+results/distil.json beside this file and docs/results/distil.md (with --out, in that folder instead).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from firth.core.scores import correlation, ranks  # noqa: E402
 from firth.transformers.distillation import draw_sentences  # noqa: E402
 
 Embed = Callable[[list[str]], Any]
-PART = 20  # the teacher takes so much less of the texts in a round: it is slow
+PART = 20  # the slow teacher gets fewer texts per round
 
 
 def stsb(data: Path, part: str) -> tuple[list[str], list[str], np.ndarray]:
@@ -52,7 +51,7 @@ def spearman(embed: Embed, pairs: tuple[list[str], list[str], np.ndarray]) -> fl
 
 
 def peer(weights: Path, dim: int) -> Any:
-    """model2vec's own distillation, at its defaults but for single precision."""
+    """Run model2vec's distillation with its defaults, except for single precision."""
     from model2vec.distill import distill_from_model
     from transformers import AutoModel, AutoTokenizer
 
@@ -71,35 +70,42 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def speeds(embeds: dict[str, tuple[Embed, int]], texts: list[str], rounds: int) -> dict[str, float]:
-    """Texts a second, the best of the rounds; each takes its share of the texts."""
-    found = dict.fromkeys(embeds, 0.0)
+    """Return texts per second, the best of the rounds; each gets its share of the texts."""
+    results = dict.fromkeys(embeds, 0.0)
     for _ in range(rounds):
         for name, (embed, part) in embeds.items():
             some = texts[: max(1, len(texts) // part)]
             _, seconds = timed(lambda embed=embed, some=some: embed(some))
-            found[name] = max(found[name], len(some) / seconds)
-    return found
+            results[name] = max(results[name], len(some) / seconds)
+    return results
 
 
-def page(found: dict[str, Any]) -> str:
-    teacher = found["speed"]["teacher, Firth"]
+def page(results: dict[str, Any]) -> str:
+    teacher = results["speed"]["teacher, Firth"]
     lines = [
         "| model | STS-B dev | STS-B test | texts/s | × teacher | made in |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for name, quality in found["quality"].items():
-        speed = found["speed"].get(name)
-        told = [f"{speed:,.0f}", f"{speed / teacher:,.0f}×"] if speed else ["", ""]
-        made = found["made"].get(name)
-        cells = [name, f"{quality['dev']:.1f}", f"{quality['test']:.1f}", *told, f"{made:,.0f} s" if made else ""]
+    for name, quality in results["quality"].items():
+        speed = results["speed"].get(name)
+        table_cells = [f"{speed:,.0f}", f"{speed / teacher:,.0f}×"] if speed else ["", ""]
+        made = results["made"].get(name)
+        cells = [
+            name,
+            f"{quality['dev']:.1f}",
+            f"{quality['test']:.1f}",
+            *table_cells,
+            f"{made:,.0f} s" if made else "",
+        ]
         lines.append(f"| {' | '.join(cells)} |")
-    other = found["speed"].get("teacher, sentence-transformers")
+    other = results["speed"].get("teacher, sentence-transformers")
     beside = f" The teacher by sentence-transformers: {other:,.0f} texts/s." if other else ""
     lines += [
         "",
-        f"Spearman's ρ × 100. Speed: sentences of {found['tokens_per_text']:.0f} tokens, {found['cores']} cores "
-        f"({found['machine']}).{beside} Fitted to {found['texts']:,} sentences of wiki-raw; the teacher's part of that "
-        f"was on {found['device']}; `benchmarks/distil.py`.",
+        f"Spearman's ρ × 100. Speed: sentences of {results['tokens_per_text']:.0f} tokens, {results['cores']} cores "
+        f"({results['machine']}).{beside} Fitted to {results['texts']:,} sentences of wiki-raw; "
+        "the teacher's part of that "
+        f"was on {results['device']}; `benchmarks/distil.py`.",
         "",
     ]
     return "\n".join(lines)
@@ -143,11 +149,11 @@ def main() -> None:
         for name, (embed, _) in embeds.items()
         if name != "teacher, sentence-transformers"
     }
-    for name, figures in quality.items():
-        print(name, figures, flush=True)
+    for name, metrics in quality.items():
+        print(name, metrics, flush=True)
     texts = draw_sentences(corpus, given.speed_texts, seed=7)
     known = fitted.pool(texts).known
-    found = {
+    results = {
         "quality": quality,
         "speed": speeds(embeds, texts, given.rounds),
         "made": made,
@@ -158,12 +164,12 @@ def main() -> None:
         "device": "a GPU" if teacher.engine().__class__.__name__ == "Torch" else "the CPU",
         "versions": {"firth": firth.__version__},
     }
-    print(json.dumps(found["speed"], indent=2))
+    print(json.dumps(results["speed"], indent=2))
     json_path = (given.out or HERE / "results") / "distil.json"
     page_path = (given.out or HERE.parent / "docs" / "results") / "distil.md"
     json_path.parent.mkdir(parents=True, exist_ok=True)
-    json_path.write_text(json.dumps(found, indent=2) + "\n")
-    page_path.write_text(page(found))
+    json_path.write_text(json.dumps(results, indent=2) + "\n")
+    page_path.write_text(page(results))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,17 @@
-"""Doc2Vec: Firth against gensim, speed of training and of inference and the labels that a probe reads off the vectors.
+"""Doc2Vec: Firth against gensim: speed of training and inference, and the accuracy of a linear probe.
 
     python benchmarks/documents.py DATA [--rounds 3] [--seeds 2] [--epochs 20] [--modes dbow] [--only speed|quality]
 
-DATA holds documents/20news-train.jsonl.xz and 20news-test.jsonl.xz ({label, id, text} a line) and
+DATA holds documents/20news-train.jsonl.xz and 20news-test.jsonl.xz ({label, id, text} per line) and
 text/wiki17m.txt.xz, which is cut into documents of 230 words, the mean of IMDB's reviews. Both libraries get the same
-words, split at spaces, one document a line; 100 dimensions, window 5, 5 noise words, min_count 5, 2 threads.
+words, split at spaces, one document per line; 100 dimensions, window 5, 5 negative samples, min_count 5, 2 threads.
 
-Speed: words of the raw text a second of training, one epoch (of 20 newsgroups alone, which would take Firth less than
-half a second, ten), the vocabulary pass left out for both; runs are interleaved and the best of the rounds counts.
-Quality: trained on 20news-train; a logistic regression on the trained documents' vectors names the groups of 20news-
-test, whose vectors are inferred with as many epochs. Inference: the first 10,000 texts of test and train; gensim one
-after the other, as it has it, Firth all at once on 2 threads, splitting the texts included. Firth begins inference at
-half the learning rate; gensim is told with its own default and with that.
+Speed: raw words per second of training, one epoch (ten for 20 newsgroups alone, because one would take Firth less than
+half a second), without the vocabulary pass; runs are interleaved and the best round counts.
+Quality: trained on 20news-train; a logistic regression on the trained documents' vectors predicts the groups of
+20news-test, whose vectors are inferred with as many epochs. Inference: the first 10,000 texts of test and train; gensim
+one by one, its only mode, Firth in one call on 2 threads, including tokenization. Firth starts inference at half the
+learning rate; gensim is reported with its default and with that.
 Results: benchmarks/results/documents.json and docs/results/documents.md.
 """
 
@@ -42,14 +42,14 @@ from firth.data.tokenizer import tokenizer  # noqa: E402
 
 THREADS, DIM, INFERRED = 2, 100, 10_000
 DOCUMENT = 230  # words
-NEWS_EPOCHS = 10  # of speed on the newsgroups alone: one is over before the machine's other work evens out
+NEWS_EPOCHS = 10  # epochs of the speed test on the newsgroups: a single one is too short to time
 MODES = {"dbow": {}, "dbow with words": {"train_words": True}, "dm": {"mode": "dm"}}
 NAMED = ("Firth", "gensim", "gensim, half the rate")
 NEWS, LARGE = "20 newsgroups", "20 newsgroups and Wikipedia"
 
 
 class Texts:
-    """Files of one document a line, its words between spaces."""
+    """Files with one document per line, words separated by spaces."""
 
     def __init__(self, data: Path, work: Path) -> None:
         self.work = work
@@ -99,7 +99,7 @@ def firth_speed(mode: str, epochs: int) -> Callable[[Path], float]:
     def speed(path: Path) -> float:
         return float(method(mode, epochs).fit(firth.Corpus(path), run).training["words_per_second"])
 
-    # Twice: a run of seconds meets other work on the machine by luck, one of a minute for sure.
+    # Short runs are timed twice, because they are more sensitive to other load.
     return lambda path: max(speed(path) for _ in range(2))
 
 
@@ -114,9 +114,11 @@ def measure_speed(texts: Texts, rounds: int, modes: list[str]) -> list[dict[str,
         for data, part, mode in rows:
             epochs = 1 if data == LARGE else NEWS_EPOCHS
             for name, measure in (("Firth", firth_speed(mode, epochs)), ("gensim", gensim_speed(mode, epochs))):
-                found = measure(texts.files[part])
-                best[data, mode, name] = max(found, best.get((data, mode, name), 0.0))
-                print(f"round {turn + 1}  {data:<28} {mode:<16} {name:<7} {found / 1e6:6.2f}M words/s", file=sys.stderr)
+                result = measure(texts.files[part])
+                best[data, mode, name] = max(result, best.get((data, mode, name), 0.0))
+                print(
+                    f"round {turn + 1}  {data:<28} {mode:<16} {name:<7} {result / 1e6:6.2f}M words/s", file=sys.stderr
+                )
     return [
         {"data": data, "mode": mode, **{name: best[data, mode, name] for name in ("Firth", "gensim")}}
         for data, _, mode in rows
@@ -133,7 +135,7 @@ def probe(documents: Any, labels: list[str], others: Any, other_labels: list[str
 
 
 def measure_quality(texts: Texts, seeds: int, epochs: int, modes: list[str]) -> list[dict[str, Any]]:
-    """Accuracy of each seed, and seconds of each inference."""
+    """Return the accuracy of each seed and the seconds of each inference."""
     truth = texts.labels["train"], texts.labels["test"]
     rows: list[dict[str, Any]] = []
     for mode in modes:
@@ -162,12 +164,12 @@ def firth_vectors(texts: Texts, mode: str, seed: int, epochs: int) -> tuple[Any,
 def gensim_vectors(texts: Texts, mode: str, seed: int, epochs: int) -> tuple[Any, Any, Any, float]:
     output, texts_file = str(texts.work / "gensim-documents"), str(texts.files["inferred"])
     job = {"infer": texts_file, "output": output, "halved": len(texts.labels["test"])}
-    found = gensim(mode, epochs, texts.files["train"], seed, **job)
+    result = gensim(mode, epochs, texts.files["train"], seed, **job)
     vectors = [np.load(f"{output}.{name}.npy") for name in ("documents", "inferred", "halved")]
-    return vectors[0], vectors[1], vectors[2], found["infer_seconds"]
+    return vectors[0], vectors[1], vectors[2], result["infer_seconds"]
 
 
-# ---- what is written ----
+# ---- results page ----
 
 
 def page(results: dict[str, Any]) -> Iterator[str]:
@@ -224,8 +226,8 @@ def main() -> None:
     if arguments.only != "quality":
         results |= {"rounds": arguments.rounds, "speed": measure_speed(texts, arguments.rounds, modes)}
     if arguments.only != "speed":
-        found = measure_quality(texts, arguments.seeds, arguments.epochs, modes)
-        results |= {"epochs": arguments.epochs, "quality": found}
+        result = measure_quality(texts, arguments.seeds, arguments.epochs, modes)
+        results |= {"epochs": arguments.epochs, "quality": result}
     stored.parent.mkdir(exist_ok=True)
     stored.write_text(json.dumps(results, indent=1) + "\n")
     target.write_text("\n".join(page(results)), encoding="utf-8")

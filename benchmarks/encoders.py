@@ -1,9 +1,9 @@
-"""Encoders of tables and PCA: Firth against scikit-learn, the same numbers, in one interleaved run.
+"""Table encoders and PCA: Firth against scikit-learn, same results, in one interleaved run.
 
     python benchmarks/encoders.py [--rows 1000000] [--rounds 5] [--write docs/results/encoders.md]
 
 A data frame of one category column (1,000 categories, Zipf's law) and ten columns of numbers is fitted and transformed;
-the best of the rounds counts. "equal" says how far the two matrices are apart at most.
+the best round counts. "equal" is the largest difference between the two matrices.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Fit = Callable[[Any], Any]
 
 
 def peers() -> dict[str, tuple[str, Fit, Fit]]:
-    """For each method: the columns, Firth's way, scikit-learn's way."""
+    """Return for each method: the columns, Firth's call, scikit-learn's call."""
     return {
         "onehot": (
             "words",
@@ -61,15 +61,15 @@ def frames(rows: int) -> dict[str, pandas.DataFrame]:
     rng = np.random.default_rng(1)
     words = np.array([f"category {number}" for number in range(1000)], dtype=object)
     shares = 1 / np.arange(1, 1001)
-    chosen = words[rng.choice(1000, size=rows, p=shares / shares.sum())]
+    categories = words[rng.choice(1000, size=rows, p=shares / shares.sum())]
     numbers = rng.normal(5, 3, (rows, 10)) * np.geomspace(1, 0.1, 10)
-    return {"words": pandas.DataFrame({"word": chosen}), "numbers": pandas.DataFrame(numbers).rename(columns=str)}
+    return {"words": pandas.DataFrame({"word": categories}), "numbers": pandas.DataFrame(numbers).rename(columns=str)}
 
 
 def timed(fit: Fit, data: Any) -> tuple[float, Any]:
     begin = time.perf_counter()
-    found = fit(data)
-    return time.perf_counter() - begin, found
+    results = fit(data)
+    return time.perf_counter() - begin, results
 
 
 def main() -> None:
@@ -83,7 +83,7 @@ def main() -> None:
     for name, (columns, ours, theirs) in peers().items():
         rounds = [[timed(fit, data[columns]) for fit in (ours, theirs)] for _ in range(arguments.rounds)]
         best = [min(seconds) for seconds in zip(*([seconds for seconds, _ in pair] for pair in rounds), strict=True)]
-        first, second = (found for _, found in rounds[-1])
+        first, second = (results for _, results in rounds[-1])
         apart = abs(first - second).max()
         lines.append([name, f"{best[0]:.3f} s", f"{best[1]:.3f} s", f"{best[1] / best[0]:.1f}×", f"{apart:.0e}"])
     peer = f"scikit-learn {sklearn.__version__}"

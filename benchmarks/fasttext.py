@@ -1,12 +1,12 @@
-"""FastText against fastText and gensim: speed, quality, and what product quantisation costs.
+"""FastText against fastText and gensim: speed, quality, and the cost of product quantization.
 
     python benchmarks/fasttext.py DATA [--words 4000000] [--rounds 3] [--seeds 1] [--work FOLDER] [--only speed|quality]
 
 DATA is that of words.py. All train skip-gram with n-grams of 3 to 6 characters in 2,000,000 buckets, 100 dimensions,
-window 5, 5 noise words, subsample 1e-4; the learning rate is each one's own. Speed is words of the raw text a second of
-training, the vocabulary pass left out for everyone; the best of the rounds counts. Quality: the whole text, 5 epochs,
-on the questions that all models answer. Quantised: the same model as .ftz, its bytes beside those of .bin.
-DATA/weights/lid.176.ftz, where it is there, is read and written again, and the bytes are compared.
+window 5, 5 negative samples, subsample 1e-4, with each library's default learning rate. Speed is raw words per second
+of training, without the vocabulary pass; the best round counts. Quality: the full text, 5 epochs, on the questions that
+all models answer. Quantized: the same model as .ftz, with its size compared to .bin. DATA/weights/lid.176.ftz, if
+present, is read and written again, and the bytes are compared.
 Results: benchmarks/results/fasttext.json and docs/results/fasttext.md.
 """
 
@@ -49,8 +49,8 @@ def method(**options: Any) -> firth.Method:
 
 def peer_speed(peer: str, kind: str) -> Callable[[Path], float]:
     def measure(corpus: Path) -> float:
-        found = train_peer(peer, corpus=corpus, threads=THREADS, epochs=1, method=kind, **SUBWORDS)
-        return float(found["words_per_second"])
+        result = train_peer(peer, corpus=corpus, threads=THREADS, epochs=1, method=kind, **SUBWORDS)
+        return float(result["words_per_second"])
 
     return measure
 
@@ -80,9 +80,9 @@ def measure_speed(corpus: Path, rounds: int) -> list[dict[str, Any]]:
     for turn in range(rounds):
         for group, names in speed_rows().items():
             for name, measure in names.items():
-                found = measure(corpus)
-                best[group, name] = max(found, best.get((group, name), 0.0))
-                print(f"round {turn + 1}  {group:<10} {name:<26} {found / 1e6:6.3f}M words/s", file=sys.stderr)
+                result = measure(corpus)
+                best[group, name] = max(result, best.get((group, name), 0.0))
+                print(f"round {turn + 1}  {group:<10} {name:<26} {result / 1e6:6.3f}M words/s", file=sys.stderr)
     return [
         {"group": group, "name": name, "words_per_second": speed, "firth_is_faster_by": best[group, "Firth"] / speed}
         for (group, name), speed in best.items()
@@ -94,20 +94,20 @@ def measure_speed(corpus: Path, rounds: int) -> list[dict[str, Any]]:
 
 def trained(name: str, seed: int, text: Path, work: Path) -> dict[str, firth.Vectors]:
     """Vectors by name, from the work folder where they are there; Firth's also quantised, with its errors and sizes."""
-    place = work / f"subwords-{name.replace(' ', '-')}-{seed}"
+    vectors_path = work / f"subwords-{name.replace(' ', '-')}-{seed}"
     if not name.startswith("Firth"):
-        keys = Path(f"{place}.keys.txt")
+        keys = Path(f"{vectors_path}.keys.txt")
         if not keys.exists():
-            train_peer(name.lower(), corpus=text, seed=seed, threads=THREADS, output=str(place), **SUBWORDS)
-        return {name: firth.Vectors(keys.read_text(encoding="utf-8").split("\n")[:-1], np.load(f"{place}.npy"))}
-    if not place.exists():
+            train_peer(name.lower(), corpus=text, seed=seed, threads=THREADS, output=str(vectors_path), **SUBWORDS)
+        return {name: firth.Vectors(keys.read_text(encoding="utf-8").split("\n")[:-1], np.load(f"{vectors_path}.npy"))}
+    if not vectors_path.exists():
         run = firth.Run(seed=seed, threads=THREADS)
-        method(share_negatives="shared" in name).fit(firth.Corpus(text), run).save(place)
-    model: Any = firth.load(place)
-    found = {name: model.vectors}
+        method(share_negatives="shared" in name).fit(firth.Corpus(text), run).save(vectors_path)
+    model: Any = firth.load(vectors_path)
+    result = {name: model.vectors}
     if name == "Firth":
-        found |= {f"Firth, {kind}": model.quantized(**settings).vectors for kind, settings in CODES.items()}
-    return found
+        result |= {f"Firth, {kind}": model.quantized(**settings).vectors for kind, settings in CODES.items()}
+    return result
 
 
 def measure_quality(data: Path, text: Path, work: Path, seeds: int) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ def measure_quality(data: Path, text: Path, work: Path, seeds: int) -> list[dict
 
 
 def measure_codes(work: Path) -> list[dict[str, Any]]:
-    """Bytes and error of each way to quantise the model of the first seed."""
+    """Bytes and error of each way to quantize the model of the first seed."""
     model: Any = firth.load(work / "subwords-Firth-1")
     firth.export(model, work / "whole.bin")
     rows = [{"name": "float32 (.bin)", "bytes": (work / "whole.bin").stat().st_size, "error": 0.0, "seconds": 0.0}]
@@ -133,14 +133,14 @@ def measure_codes(work: Path) -> list[dict[str, Any]]:
 
 
 def same_bytes(path: Path, work: Path) -> bool | None:
-    """Whether a released model, read and written again, has the bytes it had; None where it is not there."""
+    """Whether a released model, read and written again, has the bytes it had; None if it is missing."""
     if not path.exists():
         return None
     write_fasttext(work / "again.ftz", read_fasttext(path))
     return (work / "again.ftz").read_bytes() == path.read_bytes()
 
 
-# ---- what is written ----
+# ---- results page ----
 
 
 def page(results: dict[str, Any]) -> Iterator[str]:
@@ -155,9 +155,9 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     if "quality" in results:
         first = results["quality"][0]
         seeds = len(first["analogies"])
-        asked = f"analogies of {first['questions']:,} questions that every model answers"
+        heading = f"analogies of {first['questions']:,} questions that every model answers"
         words = f"{results['quality_words']:,}" if results["quality_words"] else "All"
-        yield f"\n{words} words of the text, 5 epochs; {asked};"
+        yield f"\n{words} words of the text, 5 epochs; {heading};"
         yield f"{f'mean of {seeds} seeds' if seeds > 1 else 'one seed'}:\n"
         yield from quality_table(results["quality"])
         yield "\n| Firth's model | bytes | relative squared error | seconds |"

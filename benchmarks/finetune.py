@@ -3,16 +3,15 @@
     python benchmarks/finetune.py DATA WEIGHTS [--only sst2 --only squad …] [--choose train] [--rows N] [--out FOLDER]
 
 DATA holds sentences/ (sst2, mrpc, stsb-en-*.csv) and qa/ (squad-train-part.json, squad-dev-v1.1.json), packed or not;
-WEIGHTS is a folder of Hugging Face's, such as all-MiniLM-L6-v2. Told: the task's figure on its dev data and the seconds
-of training and choosing. Rate, pooling, restart and moment are chosen by a tenth of the training data, which teaches
-nothing; `--choose dev` chooses by the dev data themselves, as dev figures in papers about GLUE have it (both are told).
+WEIGHTS is a folder of Hugging Face's, such as all-MiniLM-L6-v2. Reports the task's metric on its dev data and the
+seconds of training and selection. Rate, pooling, restart and epoch are selected on a held-out tenth of the training
+data; `--choose dev` selects on the dev data, as is common for GLUE dev results (both are reported).
 
-SQuAD stands beside a plain loop with transformers' own net, at the same settings (batch, length, rate, epochs, bf16,
-AdamW), padded to the longest of a batch as its collator does, timed from the first step to the last, in turns.
-`features` are vectors of 5,000 rows of SST-2 by the frozen net and a logistic regression (scikit-learn), on the CPU.
-`--rows N` takes N rows of each training set and N of dev, to see that it works. Results: results/finetune.json beside
-this file and docs/results/finetune.md (with --out, in that folder instead), after each round; a run adds to what is
-there.
+SQuAD is compared with a plain loop around transformers' model, at the same settings (batch, length, rate, epochs, bf16,
+AdamW), padded to the longest of a batch as its collator does, timed from the first step to the last, interleaved.
+`features` are vectors of 5,000 rows of SST-2 by the frozen network and a logistic regression (scikit-learn), on the
+CPU. `--rows N` uses N rows of each training and dev set, for a quick test. Results: results/finetune.json beside this
+file and docs/results/finetune.md (with --out, in that folder instead), after each round; a run adds to what is there.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ FEATURE_ROWS = 5000
 
 
 def packed(data: Path, name: str) -> Path:
-    """A file, packed or not."""
+    """Open a file, compressed or not."""
     path = data / name
     return path if path.exists() else path.with_name(path.name + ".xz")
 
@@ -77,12 +76,12 @@ def text_of(data: Path, name: str) -> str:
 def table(
     data: Path, name: str, columns: dict[int, str], rows: int, header: bool, quoted: bool
 ) -> dict[str, list[str]]:
-    """Some columns of a csv or tsv, by their places. GLUE's tsv files have quotes that are no quotes."""
+    """Some columns of a csv or tsv, by index. Quotes have no meaning in GLUE's tsv files."""
     delimiter = "," if name.endswith(".csv") else "\t"
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     lines = list(csv.reader(io.StringIO(text_of(data, name), newline=""), delimiter=delimiter, quoting=quoting))
     lines = [line for line in lines[header:] if len(line) > max(columns)][: rows or None]
-    return {named: [line[place].strip() for line in lines] for place, named in columns.items()}
+    return {named: [line[column].strip() for line in lines] for column, named in columns.items()}
 
 
 def examples(data: Path, task: str, part: str, rows: int) -> firth.Examples:
@@ -90,13 +89,13 @@ def examples(data: Path, task: str, part: str, rows: int) -> firth.Examples:
         return firth.Examples(table(data, f"sentences/sst2/{part}.tsv", {0: "text", 1: "label"}, rows, True, False))
     if task == "mrpc":
         columns = {0: "label", 3: "text", 4: "other"}
-        found = table(data, f"sentences/mrpc/{part}_cleaned.tsv", columns, rows, True, False)
-        found = {name: [cell.strip('"').replace('""', '"') for cell in cells] for name, cells in found.items()}
+        outcome = table(data, f"sentences/mrpc/{part}_cleaned.tsv", columns, rows, True, False)
+        outcome = {name: [cell.strip('"').replace('""', '"') for cell in cells] for name, cells in outcome.items()}
     else:
         columns = {0: "text", 1: "other", 2: "label"}
-        found = table(data, f"sentences/stsb-en-{part}.csv", columns, rows, False, True)
-        found["label"] = [float(cell) for cell in found["label"]]  # type: ignore[misc]
-    return firth.Examples(found, other="other")
+        outcome = table(data, f"sentences/stsb-en-{part}.csv", columns, rows, False, True)
+        outcome["label"] = [float(cell) for cell in outcome["label"]]  # type: ignore[misc]
+    return firth.Examples(outcome, other="other")
 
 
 def tuned(
@@ -105,12 +104,12 @@ def tuned(
     """One of the three tasks of sentences, by [CLS] and by the mean of the tokens, chosen between as rates are."""
     train, dev = (examples(data, task, part, rows) for part in ("train", "dev"))
     train.dev = dev if choose == "dev" else None
-    base, found = firth.load(weights), dict[str, dict[str, Any]]()
+    base, outcome = firth.load(weights), dict[str, dict[str, Any]]()
     for pool in POOLS:
-        found[pool] = one_pool(train, dev, base, task, run, {**TASKS[task], "pool": pool, **changes})
-        best = max(found.values(), key=lambda one: one["chosen_at"])
-        pools = {name: {key: one[key] for key in ("chosen_at", "value")} for name, one in found.items()}
-        yield {**best, "choose": choose, "pools": pools, "seconds": sum(one["seconds"] for one in found.values())}
+        outcome[pool] = one_pool(train, dev, base, task, run, {**TASKS[task], "pool": pool, **changes})
+        best = max(outcome.values(), key=lambda one: one["chosen_at"])
+        pools = {name: {key: one[key] for key in ("chosen_at", "value")} for name, one in outcome.items()}
+        yield {**best, "choose": choose, "pools": pools, "seconds": sum(one["seconds"] for one in outcome.values())}
 
 
 def one_pool(train: Any, dev: Any, base: Any, task: str, run: firth.Run, settings: dict[str, Any]) -> dict[str, Any]:
@@ -118,32 +117,32 @@ def one_pool(train: Any, dev: Any, base: Any, task: str, run: firth.Run, setting
     began = time.perf_counter()
     model = method.fit(train, run, base)
     seconds = time.perf_counter() - began
-    figures, (name, aim) = model.training, AIMS[task]
-    best = max(figures["held_out"], key=lambda one: one["score"])
+    metrics, (name, aim) = model.training, AIMS[task]
+    best = max(metrics["held_out"], key=lambda one: one["score"])
     if CUDA:
         model.net.cuda()
-    told = dev_figures(model, dev, task)
+    dev_metrics = dev_figures(model, dev, task)
     return {
         "figure": name,
-        "value": told[name],
+        "value": dev_metrics[name],
         "aim": aim,
         "chosen_at": best["score"],
         "seconds": seconds,
-        "training": figures["seconds"],
-        "rows": figures["texts"],
-        "texts_per_second": figures["texts_per_second"],
-        "others": told,
+        "training": metrics["seconds"],
+        "rows": metrics["texts"],
+        "texts_per_second": metrics["texts_per_second"],
+        "others": dev_metrics,
         "best": {key: best[key] for key in ("try", "rate", "share")},
         "pool": settings["pool"],
         "options": method.options(),
-        "device": figures.get("device", "CPU"),
+        "device": metrics.get("device", "CPU"),
     }
 
 
 def dev_figures(model: Any, dev: Any, task: str) -> dict[str, float]:
     if task == "stsb":
-        found, right = np.asarray(model.estimate(dev.texts()), np.float64), dev.numbers()
-        return {"spearman": correlation(ranks(found), ranks(right)), "pearson": correlation(found, right)}
+        outcome, right = np.asarray(model.estimate(dev.texts()), np.float64), dev.numbers()
+        return {"spearman": correlation(ranks(outcome), ranks(right)), "pearson": correlation(outcome, right)}
     said = np.array([model.labels.index(labels[0][0]) for labels in model.predict(dev.texts())])
     truth = np.array([model.labels.index(label) for label in dev.labels()])
     return {"accuracy": accuracy(truth, said), "f1": f1(truth, said, 2), "matthews": matthews(truth, said)}
@@ -162,8 +161,8 @@ def features(data: Path, weights: Path, rows: int) -> Iterator[dict[str, Any]]:
     count = rows or FEATURE_ROWS
     train = table(data, "sentences/sst2/train.tsv", {0: "text", 1: "label"}, 0, True, False)
     dev = table(data, "sentences/sst2/dev.tsv", {0: "text", 1: "label"}, rows, True, False)
-    chosen = np.random.default_rng(1).permutation(len(train["text"]))[:count]
-    texts, labels = ([train[name][row] for row in chosen] for name in ("text", "label"))
+    selected = np.random.default_rng(1).permutation(len(train["text"]))[:count]
+    texts, labels = ([train[name][row] for row in selected] for name in ("text", "label"))
     began = time.perf_counter()
     pipeline = make_pipeline(Features(model=str(weights)), LogisticRegression(max_iter=2000, C=3.0))
     pipeline.fit(texts, labels)
@@ -185,16 +184,16 @@ def squad(data: Path, weights: Path, rows: int, run: firth.Run, changes: dict[st
     few.rows = train.rows[: 2 * settings["batch_size"]]
     firth.QuestionAnswerer(**{**settings, "epochs": 1}, held_out=0.0).fit(
         few, run, base
-    )  # the first steps load kernels
-    found: dict[str, list[dict[str, float]]] = {"firth": [], "transformers": []}
+    )  # warm-up: the first steps load kernels
+    outcome: dict[str, list[dict[str, float]]] = {"firth": [], "transformers": []}
     device = torch.cuda.get_device_name() if CUDA else "CPU"
     for seed in range(1, SEEDS + 1):
-        found["firth"].append(firth_answers(train, dev, base, settings, replace(run, seed=seed)))
-        print(json.dumps({"firth": found["firth"][-1]}), flush=True)
-        found["transformers"].append(peer.answers(seed))
-        print(json.dumps({"transformers": found["transformers"][-1]}), flush=True)
+        outcome["firth"].append(firth_answers(train, dev, base, settings, replace(run, seed=seed)))
+        print(json.dumps({"firth": outcome["firth"][-1]}), flush=True)
+        outcome["transformers"].append(peer.answers(seed))
+        print(json.dumps({"transformers": outcome["transformers"][-1]}), flush=True)
         result: dict[str, Any] = {}
-        for who, rounds in found.items():
+        for who, rounds in outcome.items():
             fastest = max(rounds, key=lambda one: one["windows_per_second"])
             means = {name: float(np.mean([one[name] for one in rounds])) for name in ("exact_match", "f1")}
             result[who] = {**fastest, **means, "rounds": list(rounds)}
@@ -209,16 +208,16 @@ def firth_answers(train: Any, dev: Any, base: Any, settings: dict[str, Any], run
     if CUDA:
         model.net.cuda()
     began = time.perf_counter()
-    found = answers(model, dev)
-    figures = model.training
+    outcome = answers(model, dev)
+    metrics = model.training
     return {
-        "exact_match": found.exact_match,
-        "f1": found.f1,
-        "training": figures["seconds"],
-        "windows": figures["windows"],
-        "windows_per_second": figures["texts_per_second"],
+        "exact_match": outcome.exact_match,
+        "f1": outcome.f1,
+        "training": metrics["seconds"],
+        "windows": metrics["windows"],
+        "windows_per_second": metrics["texts_per_second"],
         "answering": time.perf_counter() - began,
-        "steps": figures["steps"],
+        "steps": metrics["steps"],
     }
 
 
@@ -226,7 +225,7 @@ def firth_answers(train: Any, dev: Any, base: Any, settings: dict[str, Any], run
 
 
 def page(results: dict[str, Any]) -> Iterator[str]:
-    devices = sorted({found["device"] for found in results.values()})
+    devices = sorted({outcome["device"] for outcome in results.values()})
     yield f"`python benchmarks/finetune.py DATA WEIGHTS` with all-MiniLM-L6-v2 on {' and '.join(devices)},"
     yield f"{time.strftime('%Y-%m-%d')}."
     sentences = [(name, results[key]) for name in NAMES for key in (name, f"{name}-dev") if key in results]
@@ -235,34 +234,35 @@ def page(results: dict[str, Any]) -> Iterator[str]:
         yield ""
         yield "| task | figure | aimed at | chosen by | pool | best rate | tries each | s | texts/s |"
         yield "| --- | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: |"
-    for name, found in sentences:
-        tries = found["options"]["restarts"] * len((found["options"]["learning_rates"] or "1").split(","))
+    for name, outcome in sentences:
+        tries = outcome["options"]["restarts"] * len((outcome["options"]["learning_rates"] or "1").split(","))
         yield (
-            f"| {NAMES[name]} | {found['figure']} {100 * found['value']:.1f} | {100 * found['aim']:.0f} | "
-            f"{CHOSEN_BY[found['choose']]} | {found['pool']} | "
-            f"{found['best']['rate']:g} | {tries} | {found['seconds']:.0f} | {found['texts_per_second']:,.0f} |"
+            f"| {NAMES[name]} | {outcome['figure']} {100 * outcome['value']:.1f} | {100 * outcome['aim']:.0f} | "
+            f"{CHOSEN_BY[outcome['choose']]} | {outcome['pool']} | "
+            f"{outcome['best']['rate']:g} | {tries} | {outcome['seconds']:.0f} | {outcome['texts_per_second']:,.0f} |"
         )
     if "features" in results:
-        found = results["features"]
+        outcome = results["features"]
         yield ""
-        yield f"Frozen, on a CPU: vectors of {found['rows']:,} rows of SST-2 and a logistic regression: accuracy"
-        yield f"{100 * found['accuracy']:.1f} (aimed at {100 * found['aim']:.0f}), {found['seconds']:.0f} s in all."
+        yield f"Frozen, on a CPU: vectors of {outcome['rows']:,} rows of SST-2 and a logistic regression: accuracy"
+        accuracy, aim = 100 * outcome["accuracy"], 100 * outcome["aim"]
+        yield f"{accuracy:.1f} (aimed at {aim:.0f}), {outcome['seconds']:.0f} s in all."
     if "squad" in results:
-        found = results["squad"]
+        outcome = results["squad"]
         yield ""
         yield "SQuAD 1.1, a part of its training data (11,877 questions), all of its dev data. Figures are means over"
-        yield f"{len(found['firth']['rounds'])} seeds, times the best of them:"
+        yield f"{len(outcome['firth']['rounds'])} seeds, times the best of them:"
         yield ""
         yield "| | exact match | F1 | s of training | windows/s | s to answer |"
         yield "| --- | ---: | ---: | ---: | ---: | ---: |"
         for who in ("firth", "transformers"):
-            one = found[who]
+            one = outcome[who]
             yield (
                 f"| {who} | {100 * one['exact_match']:.1f} | {100 * one['f1']:.1f} | {one['training']:.1f} "
                 f"| {one['windows_per_second']:,.0f} | {one['answering']:.1f} |"
             )
         yield ""
-        yield f"Firth trains {found['faster']:.2f} times as fast: no padding is computed."
+        yield f"Firth trains {outcome['faster']:.2f} times as fast: no padding is computed."
 
 
 def main() -> None:
@@ -296,9 +296,9 @@ def main() -> None:
         "features": lambda: features(*where, arguments.rows),
     }
     for name in arguments.only or tasks:
-        for found in tasks[name]():
-            results[f"{name}-dev" if found.get("choose") == "dev" else name] = found
-            print(json.dumps({name: {key: value for key, value in found.items() if key != "options"}}), flush=True)
+        for outcome in tasks[name]():
+            results[f"{name}-dev" if outcome.get("choose") == "dev" else name] = outcome
+            print(json.dumps({name: {key: value for key, value in outcome.items() if key != "options"}}), flush=True)
             for path in (record, written):
                 path.parent.mkdir(parents=True, exist_ok=True)
             record.write_text(json.dumps({"runs": results}, indent=1, ensure_ascii=False) + "\n")

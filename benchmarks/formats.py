@@ -1,8 +1,8 @@
-"""How fast vectors are read and written, beside gensim where it is installed.
+"""Speed of reading and writing vector files, compared with gensim if installed.
 
     python benchmarks/formats.py --rows 100000 --dim 100
 
-Makes its own files in a temporary folder. MB/s are of the file; every reader's matrix is compared with the source.
+Generates its files in a temporary folder. MB/s refer to the file size; every loaded matrix is compared with the source.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ def compare(vectors: firth.Vectors, folder: Path) -> None:
             with (folder / "v.txt").open("rb") as plain, gzip.open(path, "wb", compresslevel=1) as packed:
                 packed.writelines(plain)
         else:
-            writing = seconds(lambda place=path: firth.write_vectors(vectors, place))[0]
-        reading, found = seconds(lambda place=path: opened_whole(place))
-        assert found.keys == vectors.keys and np.array_equal(found.matrix, vectors.matrix)
+            writing = seconds(lambda file=path: firth.write_vectors(vectors, file))[0]
+        reading, loaded = seconds(lambda file=path: opened_whole(file))
+        assert loaded.keys == vectors.keys and np.array_equal(loaded.matrix, vectors.matrix)
         size = path.stat().st_size / 1e6
         line = f"{name:<22}{size:8.0f}{speed(size, writing):>10}{speed(size, reading):>10}"
         if name in ("v.txt", "v.bin", "v.glove", "v.txt.gz") and importlib.util.find_spec("gensim"):
-            peer = seconds(lambda place=path: by_gensim(place))[0]
+            peer = seconds(lambda file=path: by_gensim(file))[0]
             line += f"{speed(size, peer):>14}{peer / reading:7.1f}×"
         print(line)
     for name in ("v.npy", "v.safetensors"):
-        opening = seconds(lambda place=folder / name: firth.read_vectors(place))[0]
-        first_key = seconds(lambda place=folder / name: firth.read_vectors(place).keys[0])[0]
+        opening = seconds(lambda file=folder / name: firth.read_vectors(file))[0]
+        first_key = seconds(lambda file=folder / name: firth.read_vectors(file).keys[0])[0]
         print(f"opening {name}: {opening * 1000:.1f} ms, with its keys {first_key * 1000:.0f} ms")
 
 
 def opened_whole(path: Path) -> firth.Vectors:
-    """Read to the last key and number, though some formats open without."""
+    """Read a file completely; some formats otherwise open lazily."""
     vectors = firth.read_vectors(path)
     float(vectors.matrix.sum())
     len(vectors.keys)

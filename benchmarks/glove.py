@@ -1,11 +1,11 @@
-"""Co-occurrence and GloVe: what makes a comparison with Stanford's programs possible, which no package installs.
+"""Co-occurrence and GloVe: the metrics that Stanford's implementation reports, which is not available as a package.
 
     python benchmarks/glove.py DATA [--threads 2] [--rounds 3] [--epochs 15] [--work FOLDER]
 
 DATA holds text/wiki17m.txt.xz and words/questions-words.txt, EN-WS-353-ALL.txt, EN-SIMLEX-999.txt. Settings of
-Stanford's demo: window 10, harmonic weights, both sides, x_max 10, 100 dimensions. Told: pairs counted a second, with
-and without a memory bound; records a second and loss of each epoch (½ f (w·c + b_w + b_c − log X)², averaged, which
-Stanford's program calls cost); memory; quality. The best of the rounds counts. Results: docs/results/glove.md.
+Stanford's demo: window 10, harmonic weights, both sides, x_max 10, 100 dimensions. Reports pairs counted per second,
+with and without a memory limit; records per second and loss of each epoch (½ f (w·c + b_w + b_c − log X)², averaged,
+which Stanford's implementation calls cost); memory; quality. The best round counts. Results: docs/results/glove.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WINDOW = 10
 
 
 def memory() -> int:
-    """The most memory this process has had, mapped files among it."""
+    """Return the peak memory of this process, including mapped files."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -59,28 +59,28 @@ def counting(tokens: Tokens, threads: int, rounds: int) -> list[dict[str, Any]]:
 
 
 def speed(counted: Cooccurrence, threads: int, rounds: int) -> dict[str, float]:
-    """Records a second of one epoch, by instruction set and threads."""
+    """Return records per second of one epoch, by instruction set and threads."""
     best: dict[str, float] = {}
     sets = kernels.instruction_sets()
     runs = [(f"{isa}, {threads} threads", isa, threads) for isa in reversed(sets)] + [(f"{sets[-1]}, 1 thread", "", 1)]
     for _ in range(rounds):
         for name, isa, count in runs:
             os.environ["FIRTH_ISA"] = isa
-            found = firth.GloVe(epochs=1).fit(counted, firth.Run(threads=count)).training["pairs_per_second"]
-            best[name] = max(found, best.get(name, 0.0))
+            result = firth.GloVe(epochs=1).fit(counted, firth.Run(threads=count)).training["pairs_per_second"]
+            best[name] = max(result, best.get(name, 0.0))
     os.environ["FIRTH_ISA"] = ""
     return best
 
 
 def quality(data: Path, model: firth.Model) -> dict[str, float]:
     vectors = model.vectors
-    found = evaluate.analogies(vectors, evaluate.read_questions(data / "words" / "questions-words.txt"))
+    result = evaluate.analogies(vectors, evaluate.read_questions(data / "words" / "questions-words.txt"))
     pairs = {name: evaluate.read_pairs(data / "words" / f"EN-{name}.txt") for name in ("WS-353-ALL", "SIMLEX-999")}
     return {
-        "questions": found.total.answered,
-        "analogies": found.total.accuracy,
-        "semantic": found.semantic.accuracy,
-        "syntactic": found.syntactic.accuracy,
+        "questions": result.total.answered,
+        "analogies": result.total.accuracy,
+        "semantic": result.semantic.accuracy,
+        "syntactic": result.syntactic.accuracy,
         **{name: evaluate.word_similarity(vectors, pairs[name]).spearman for name in pairs},
     }
 
@@ -98,11 +98,11 @@ def page(data: Path, tokens: Tokens, threads: int, rounds: int, epochs: int) -> 
     yield "| GloVe, 100 dimensions | records/s of an epoch |"
     yield "| --- | ---: |"
     counted = Cooccurrence.count(tokens, window=WINDOW, run=firth.Run(threads=threads))
-    for name, found in speed(counted, threads, rounds).items():
-        yield f"| {name} | {human(found)} |"
+    for name, result in speed(counted, threads, rounds).items():
+        yield f"| {name} | {human(result)} |"
     model = firth.GloVe(epochs=epochs).fit(counted, firth.Run(threads=threads))
     losses = [f"{epoch['loss']:.4f}" for epoch in model.training["epochs"]]
-    found = quality(data, model)
+    result = quality(data, model)
     yield ""
     yield f"Loss of the epochs 1 to {epochs}: {', '.join(losses)}."
     yield f"{model.training['seconds']:.0f} s in all. The most memory the process had, mapped files among it:"
@@ -110,10 +110,10 @@ def page(data: Path, tokens: Tokens, threads: int, rounds: int, epochs: int) -> 
     yield ""
     yield "| analogies | semantic | syntactic | WS-353 | SimLex-999 |"
     yield "| ---: | ---: | ---: | ---: | ---: |"
-    shares = " | ".join(f"{found[name]:.1%}" for name in ("analogies", "semantic", "syntactic"))
-    yield f"| {shares} | {found['WS-353-ALL']:.3f} | {found['SIMLEX-999']:.3f} |"
+    shares = " | ".join(f"{result[name]:.1%}" for name in ("analogies", "semantic", "syntactic"))
+    yield f"| {shares} | {result['WS-353-ALL']:.3f} | {result['SIMLEX-999']:.3f} |"
     yield ""
-    yield f"({found['questions']:,} analogies among the 30,000 most frequent words.)"
+    yield f"({result['questions']:,} analogies among the 30,000 most frequent words.)"
 
 
 def main() -> None:

@@ -1,13 +1,13 @@
-"""GPT: characters of Shakespeare, training speed beside Hugging Face's GPT-2, generation with a cache, bare attention.
+"""GPT: a character model of Shakespeare, training speed against Hugging Face's GPT-2, cached generation, attention.
 
     python benchmarks/gpt.py DATA [--only shakespeare|training|generation|attention] [--device auto|cpu|cuda]
                                   [--budget SECONDS] [--out FOLDER]
 
-DATA holds text/tinyshakespeare.txt.xz. `training` needs a GPU and transformers; `generation` and `attention` make
-their own weights. Shakespeare: the usual split (the last tenth is held out), loss a character; on a GPU a net of 6
-layers and 384 dimensions, on a CPU one of 4 and 128, as in nanoGPT. Peers run in the same process, in turns; the best
-round counts.
-Results: FOLDER/gpt-PART-DEVICE.json (default benchmarks/results), and docs/results/gpt.md from those that are there.
+DATA holds text/tinyshakespeare.txt.xz. `training` needs a GPU and transformers; `generation` and `attention` use
+random weights. Shakespeare: the usual split (the last tenth is held out), loss per character; on a GPU a network of 6
+layers and 384 dimensions, on a CPU one of 4 and 128, as in nanoGPT. Libraries run interleaved in the same process; the
+best round counts.
+Results: FOLDER/gpt-PART-DEVICE.json (default benchmarks/results), and docs/results/gpt.md from all available ones.
 """
 
 from __future__ import annotations
@@ -60,20 +60,20 @@ def shakespeare(data: Path, device: str, budget: float) -> dict[str, Any]:
             **common,
         )
     model = method.fit([text], firth.Run(device=device, budget=budget, report=JsonLines()))
-    figures = model.training
+    metrics = model.training
     return {
-        "held_out_loss": figures["held_out_loss"],
-        "seconds": figures["seconds"],
-        "tokens_per_second": figures["tokens_per_second"],
-        "steps": figures["steps"],
-        "parameters": figures["parameters"],
-        "held_out": figures["held_out"],
+        "held_out_loss": metrics["held_out_loss"],
+        "seconds": metrics["seconds"],
+        "tokens_per_second": metrics["tokens_per_second"],
+        "steps": metrics["steps"],
+        "parameters": metrics["parameters"],
+        "held_out": metrics["held_out"],
         "sample": "".join(model.generate("\n", 300, temperature=0.8, seed=1, slide=True)),
     }
 
 
 def rates(runs: dict[str, Callable[[], None]], units: float, rounds: int, times: int) -> dict[str, float]:
-    """Units a second of each, in turns; the best round of each."""
+    """Return units per second of each, interleaved; the best round counts."""
     best = dict.fromkeys(runs, 0.0)
     for _ in range(rounds):
         for name, run in runs.items():
@@ -91,16 +91,16 @@ def wait() -> None:
         torch.cuda.synchronize()
 
 
-def training(rows: int = 32, places: int = 1024) -> dict[str, Any]:
-    """A step (forward, back, AdamW) at GPT-2 small's size, bf16, both compiled, on the same batch."""
+def training(rows: int = 32, position_ids: int = 1024) -> dict[str, Any]:
+    """A step (forward, backward, AdamW) at GPT-2 small's size, bf16, both compiled, on the same batch."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     from firth.training.device import peak_of
 
     torch.set_float32_matmul_precision("high")
     words = 50257
-    ids = torch.randint(words, (rows, places + 1), device="cuda")
-    size = Size(layers=12, dim=768, heads=12, places=places, dropout=0.0, activation="gelu_tanh")
+    ids = torch.randint(words, (rows, position_ids + 1), device="cuda")
+    size = Size(layers=12, dim=768, heads=12, places=position_ids, dropout=0.0, activation="gelu_tanh")
     ours = Decoder(-(-words // 64) * 64, size).cuda()
     config = GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False)
     theirs = GPT2LMHeadModel(config).cuda()
@@ -108,7 +108,7 @@ def training(rows: int = 32, places: int = 1024) -> dict[str, Any]:
     def our_loss(ids: torch.Tensor) -> torch.Tensor:
         return ours.losses(ids).mean()
 
-    seen = torch.ones(rows, places, dtype=torch.long, device="cuda")
+    seen = torch.ones(rows, position_ids, dtype=torch.long, device="cuda")
 
     def their_loss(ids: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         logits = theirs(ids[:, :-1], attention_mask=mask).logits
@@ -120,9 +120,9 @@ def training(rows: int = 32, places: int = 1024) -> dict[str, Any]:
 
         def step() -> None:
             with torch.autocast("cuda", torch.bfloat16):
-                found = compiled(ids)
+                result = compiled(ids)
             steps.zero_grad(set_to_none=True)
-            found.backward()
+            result.backward()
             steps.step()
 
         for _ in range(4):
@@ -134,19 +134,19 @@ def training(rows: int = 32, places: int = 1024) -> dict[str, Any]:
         "transformers": stepper(theirs, their_loss),
         "transformers, given a mask of ones": stepper(theirs, lambda ids: their_loss(ids, seen)),
     }
-    best = rates(runs, rows * places, rounds=3, times=10)
+    best = rates(runs, rows * position_ids, rounds=3, times=10)
     name = torch.cuda.get_device_name()
     peak = peak_of(torch.device("cuda"))
-    operations = 6.0 * parameters(ours) + 12.0 * size.layers * size.dim * places  # Chowdhery et al. 2022
+    operations = 6.0 * parameters(ours) + 12.0 * size.layers * size.dim * position_ids  # Chowdhery et al. 2022
     return {
-        "device": name, "rows": rows, "places": places, "parameters": parameters(ours), "tokens_per_second": best,
+        "device": name, "rows": rows, "places": position_ids, "parameters": parameters(ours), "tokens_per_second": best,
         "ratio": best["firth"] / max(speed for name, speed in best.items() if name != "firth"),
         "mfu": {key: value * operations / peak for key, value in best.items()} if peak else None,
     }  # fmt: skip
 
 
 def generation(tokens: int = 200) -> dict[str, Any]:
-    """Greedy, one text, a small GPT-2 with random weights: the same tokens, in which time."""
+    """Greedy, one text, a small GPT-2 with random weights: the time for the same tokens."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     from firth.transformers.gpt_model import net_of
@@ -162,32 +162,32 @@ def generation(tokens: int = 200) -> dict[str, Any]:
     ours = net_of(from_gpt2({name: part.detach().numpy() for name, part in theirs.state_dict().items()}, size), size)
     prompt = [5, 17, 99, 3]
     given = torch.tensor([prompt])
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
 
     def we() -> None:
-        found["firth"] = list(continued(ours, words, prompt, tokens, Sampling(temperature=0), False))
+        result["firth"] = list(continued(ours, words, prompt, tokens, Sampling(temperature=0), False))
 
     def they() -> None:
         with torch.inference_mode():
             out = theirs.generate(
                 given, max_new_tokens=tokens, do_sample=False, attention_mask=torch.ones_like(given), pad_token_id=0
             )
-        found["transformers"] = out[0, len(prompt) :].tolist()
+        result["transformers"] = out[0, len(prompt) :].tolist()
 
     best = rates({"firth": we, "transformers": they}, tokens, rounds=5, times=1)
     return {
         "tokens_per_second": best,
         "ratio": best["firth"] / best["transformers"],
-        "equal": found["firth"] == found["transformers"],
+        "equal": result["firth"] == result["transformers"],
     }
 
 
 def attention(device: str) -> dict[str, Any]:
-    """The fast path of `MultiHead` beside bare scaled_dot_product_attention with the same products around it."""
+    """The fast path of `MultiHead` against plain scaled_dot_product_attention with the same projections."""
     kind = torch.bfloat16 if device == "cuda" else torch.float32
-    rows, places, dim, heads = (16, 1024, 768, 12) if device == "cuda" else (4, 256, 384, 6)
+    rows, position_ids, dim, heads = (16, 1024, 768, 12) if device == "cuda" else (4, 256, 384, 6)
     part = MultiHead(dim, heads).to(device, kind).eval()
-    x = torch.randn(rows, places, dim, device=device, dtype=kind)
+    x = torch.randn(rows, position_ids, dim, device=device, dtype=kind)
 
     @torch.inference_mode()
     def ours() -> None:
@@ -197,18 +197,18 @@ def attention(device: str) -> dict[str, Any]:
     def bare() -> None:
         query, key, value = part.split(part.query_key_value(x), 3)
         mixed = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        part.output(mixed.transpose(1, 2).reshape(rows, places, dim))
+        part.output(mixed.transpose(1, 2).reshape(rows, position_ids, dim))
 
     ours(), bare()
-    best = rates({"firth": ours, "bare": bare}, rows * places, rounds=9, times=20 if device == "cuda" else 4)
-    return {"tokens_per_second": best, "ratio": best["firth"] / best["bare"], "shape": [rows, places, dim, heads]}
+    best = rates({"firth": ours, "bare": bare}, rows * position_ids, rounds=9, times=20 if device == "cuda" else 4)
+    return {"tokens_per_second": best, "ratio": best["firth"] / best["bare"], "shape": [rows, position_ids, dim, heads]}
 
 
 def page(folder: Path) -> Iterator[str]:
     """docs/results/gpt.md: the parts that were run, on a GPU or a CPU."""
-    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("gpt-*.json"))}
+    result = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("gpt-*.json"))}
     yield "`python benchmarks/gpt.py DATA`, on the machines named.\n"
-    rows = [found[name] | {"name": name} for name in found if "shakespeare" in name]
+    rows = [result[name] | {"name": name} for name in result if "shakespeare" in name]
     if rows:
         yield "Characters of Shakespeare (1.1 MB, the last tenth held out):\n"
         yield "| | held-out loss | s to learn | parameters | characters/s |"
@@ -220,15 +220,15 @@ def page(folder: Path) -> Iterator[str]:
                 f"{row['tokens_per_second']:,.0f} |"
             )
         yield ""
-    if "gpt-training-cuda" in found:
-        row = found["gpt-training-cuda"]
+    if "gpt-training-cuda" in result:
+        row = result["gpt-training-cuda"]
         speed, mfu = row["tokens_per_second"], row["mfu"]
         size = f"{row['rows']} × {row['places']:,} tokens"
         yield f"A step at GPT-2 small's size (124 M), {size}, bf16, compiled, {row['device']}:\n"
         yield "| | tokens/s | MFU |\n| --- | ---: | ---: |"
         yield from (f"| {name} | {speed[name]:,.0f} | {mfu[name]:.1%} |" for name in speed)
         yield f"\nFirth is faster by {row['ratio']:.2f}×.\n"
-    for name, row in found.items():
+    for name, row in result.items():
         if "generation" in name:
             speed = row["tokens_per_second"]
             yield (
@@ -263,9 +263,9 @@ def main() -> None:
     for name, part in parts.items():
         if arguments.only not in (None, name) or (name == "training" and device != "cuda"):
             continue
-        found = part()
-        (arguments.out / f"gpt-{name}-{device}.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        print(name, json.dumps({key: value for key, value in found.items() if key != "held_out"}, indent=1))
+        result = part()
+        (arguments.out / f"gpt-{name}-{device}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        print(name, json.dumps({key: value for key, value in result.items() if key != "held_out"}, indent=1))
     if arguments.out == HERE / "results":
         text = "\n".join(page(arguments.out)).rstrip() + "\n"
         (HERE.parent / "docs" / "results" / "gpt.md").write_text(text, encoding="utf-8")

@@ -1,13 +1,13 @@
-"""Word and node vectors on a GPU beside the CPU, gensim and plain torch: speed, quality, the whole time to vectors.
+"""Word and node vectors on a GPU against the CPU, gensim and plain torch: speed, quality, total time to vectors.
 
     python benchmarks/gpu_words.py DATA [--parts check,graphs,tiles,skipgram,programs,dims,torch,whole,cbow,cpu]
                                    [--seconds 110] [--results benchmarks/results] [--work benchmarks/work] [--page]
 
-DATA as for words.py and graphs.py. 128 dimensions, window 5, 5 noise words, 5 epochs over the whole text, three seeds.
-`--parts cpu,gensim` wants no GPU, so it can run elsewhere; gensim has an environment of its own (python -m
-benchmarks.peers gensim).
-Every row goes to gpu-words.json at once and replaces an older one of its name; nothing new is begun after `--seconds`.
-`--page` writes docs/results/gpu-words.md and docs/_static/gpu-programs.svg from that file.
+DATA as for words.py and graphs.py. 128 dimensions, window 5, 5 negative samples, 5 epochs over the full text, three
+seeds. `--parts cpu,gensim` needs no GPU, so it can run elsewhere; gensim has its own environment (python -m
+benchmarks.peers gensim). Every row is saved to gpu-words.json at once and replaces an older one of that name; nothing
+new starts after `--seconds`. `--page` writes docs/results/gpu-words.md and docs/_static/gpu-programs.svg from that
+file.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from firth import evaluate  # noqa: E402
 from firth.data.tokens import Tokens, read_tokens  # noqa: E402
 
 DIM, SEEDS, SPLITS = 128, 3, 2
-CHECKED = 20_000  # tokens that the card and the CPU are compared on
+CHECKED = 20_000  # tokens that the GPU and the CPU are compared on
 PARTS = ("check", "graphs", "tiles", "skipgram", "programs", "dims", "torch", "whole", "cbow", "cpu", "gensim")
-ANYWHERE = ("cpu", "gensim")  # parts that want no GPU
+ANYWHERE = ("cpu", "gensim")  # parts that need no GPU
 KEPT = (
     "reading_seconds", "starting_seconds", "preparing_seconds", "seconds", "kernel_seconds", "laying_seconds",
     "walking_seconds", "words_per_second", "kernel_words_per_second", "pairs_per_second", "bytes_per_second",
@@ -55,7 +55,7 @@ def method(**options: Any) -> firth.SkipGram:
 
 
 class Bench:
-    """The data, the results so far and the time that is left."""
+    """The data, the results so far and the remaining time."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.data, self.work, self.words = given.data, given.work, given.words
@@ -67,9 +67,9 @@ class Bench:
     def late(self) -> bool:
         return time.perf_counter() > self.deadline
 
-    def keep(self, part: str, name: str, **figures: Any) -> None:
+    def keep(self, part: str, name: str, **metrics: Any) -> None:
         rows = self.results.setdefault(part, {})
-        rows[name] = {key: float(f"{x:.6g}") if isinstance(x, float) else x for key, x in figures.items()}
+        rows[name] = {key: float(f"{x:.6g}") if isinstance(x, float) else x for key, x in metrics.items()}
         self.file.write_text(json.dumps(self.results, indent=1) + "\n")
         print(json.dumps({part: name, **rows[name]}), flush=True)
 
@@ -93,33 +93,35 @@ class Bench:
     def tokens(self) -> Tokens:
         return read_tokens(firth.Corpus(self.text), tokenizer="whitespace")
 
-    # ---- judging ----
+    # ---- evaluation ----
 
     def judge(self, vectors: firth.Vectors) -> dict[str, float]:
         words = self.data / "words"
         pairs = {name: evaluate.read_pairs(words / f"EN-{name}.txt") for name in ("WS-353-ALL", "SIMLEX-999")}
-        scores = {name: evaluate.word_similarity(vectors, found).spearman for name, found in pairs.items()}
-        found = evaluate.analogies(vectors, evaluate.read_questions(words / "questions-words.txt"))
-        return {"analogies": found.total.accuracy, "ws353": scores["WS-353-ALL"], "simlex": scores["SIMLEX-999"]}
+        scores = {name: evaluate.word_similarity(vectors, outcome).spearman for name, outcome in pairs.items()}
+        outcome = evaluate.analogies(vectors, evaluate.read_questions(words / "questions-words.txt"))
+        return {"analogies": outcome.total.accuracy, "ws353": scores["WS-353-ALL"], "simlex": scores["SIMLEX-999"]}
 
 
-def kept(figures: Any) -> dict[str, Any]:
-    return {name: figures[name] for name in KEPT if name in figures}
+def selected_metrics(metrics: Any) -> dict[str, Any]:
+    return {name: metrics[name] for name in KEPT if name in metrics}
 
 
-def fitted(bench: Bench, name: str, part: str, chosen: firth.Method, **settings: Any) -> None:
-    """From the file to vectors, as anyone would call it."""
+def fitted(bench: Bench, name: str, part: str, selected_method: firth.Method, **settings: Any) -> None:
+    """Train from the file to vectors with the public API."""
     began = time.perf_counter()
-    model = chosen.fit(firth.Corpus(bench.text), firth.Run(**settings))
+    model = selected_method.fit(firth.Corpus(bench.text), firth.Run(**settings))
     total = time.perf_counter() - began
-    bench.keep(part, name, total_seconds=total, **kept(model.training), **bench.judge(model.vectors))
+    bench.keep(part, name, total_seconds=total, **selected_metrics(model.training), **bench.judge(model.vectors))
 
 
-def trained(tokens: Tokens, chosen: Any, tiles: Any = None, programs: int = 0, seed: int = 1) -> tuple[Any, Any]:
-    """A training with tiles and programs of one's own, and its figures."""
+def trained(
+    tokens: Tokens, selected_method: Any, tiles: Any = None, programs: int = 0, seed: int = 1
+) -> tuple[Any, Any]:
+    """Train with given tiles and programs; return the metrics."""
     from firth.words.window_training_gpu import CudaTraining
 
-    training = CudaTraining(chosen, tokens, firth.Run(seed=seed, device="cuda"))
+    training = CudaTraining(selected_method, tokens, firth.Run(seed=seed, device="cuda"))
     training.gpu_tables.windows.tiles = tiles or training.gpu_tables.windows.tiles
     training.gpu_tables.programs = programs or training.gpu_tables.programs
     training.gpu_tables.compile()
@@ -130,7 +132,7 @@ def trained(tokens: Tokens, chosen: Any, tiles: Any = None, programs: int = 0, s
 
 
 def shapes() -> dict[str, tuple[Any, int, Any]]:
-    """Rules, dimension and tiles that are compared."""
+    """Return the rules, dimensions and tiles to compare."""
     from firth.nets.windows_cuda import Rules, Tiles
 
     rules = Rules()
@@ -162,7 +164,7 @@ def wide_shapes() -> dict[str, tuple[Any, int, Any]]:
 
 
 def compile_all() -> None:
-    """Compiles side by side what the parts will ask for: compilers wait for nobody's words."""
+    """Compile the kernels of all parts in parallel, before anything is timed."""
     import torch
 
     from firth.kernels.predict import padded
@@ -207,7 +209,7 @@ def compile_all() -> None:
 
 
 def measure_check(bench: Bench) -> None:
-    """Whether the card does what the CPU does: one program against one thread, and walk for walk."""
+    """Check that the GPU equals the CPU: one program against one thread, and walk by walk."""
     import torch
 
     from firth.kernels import predict as kernel
@@ -232,10 +234,10 @@ def measure_check(bench: Bench) -> None:
         card, before = GPUTables(task, size, counts, counts**0.75, 0.01), task.inputs.copy()
         card.programs = 1
         there = (torch.tensor(part, device=card.device) for part in (task.ids, task.starts))
-        found = card.train(*there, 0, 0, size, 7, (0.01, 0.01))
+        outcome = card.train(*there, 0, 0, size, 7, (0.01, 0.01))
         wanted = kernel.native_trainer(task).racing(0, size, 7, 0.01, 0.01, 1)
         error = np.linalg.norm(card.windows.inputs.cpu().numpy() - task.inputs) / np.linalg.norm(task.inputs - before)
-        bench.keep("check", architecture, pairs=[found.pairs, wanted[1]], loss=[found.loss, wanted[0]],
+        bench.keep("check", architecture, pairs=[outcome.pairs, wanted[1]], loss=[outcome.loss, wanted[0]],
                    relative_error=float(error))  # fmt: skip
     graph = firth.Graph([(f"{a}", f"{b}") for a, b in rng.integers(0, size // 10, (size, 2)) if a < b])
     links = Links(graph.starts, graph.neighbors, graph.weights, graph.directed)
@@ -251,16 +253,16 @@ def measure_tiles(bench: Bench) -> None:
         for programs in (1024, 2048):
             if bench.late():
                 return
-            _, figures = trained(bench.tokens, method(epochs=2), tiles, programs)
-            bench.keep("tiles", f"{name}, {programs} programs", **kept(figures))
+            _, metrics = trained(bench.tokens, method(epochs=2), tiles, programs)
+            bench.keep("tiles", f"{name}, {programs} programs", **selected_metrics(metrics))
 
 
 def best_tiles(bench: Bench) -> tuple[str, Any, int]:
-    """The fastest."""
+    """Return the fastest tiles."""
     rows = [row for row in bench.results.get("tiles", {}).items() if row[0].rpartition(", ")[0] in shapes()]
     if not rows:
         return "", None, 0
-    name, row = max(rows, key=lambda found: found[1]["kernel_words_per_second"])
+    name, row = max(rows, key=lambda outcome: outcome[1]["kernel_words_per_second"])
     return name, shapes()[name.rpartition(", ")[0]][2], row["programs"]
 
 
@@ -271,9 +273,9 @@ def measure_skipgram(bench: Bench) -> None:
             return
         fitted(bench, f"Firth, GPU, seed {seed}", "skipgram", method(), device="cuda", seed=seed)
         if tiles is not None:
-            training, figures = trained(bench.tokens, method(), tiles, programs, seed)
+            training, metrics = trained(bench.tokens, method(), tiles, programs, seed)
             vectors = firth.Vectors(bench.tokens.vocabulary.tokens, training.inputs[:, :DIM])
-            bench.keep("skipgram", f"GPU: {name}, seed {seed}", **kept(figures), **bench.judge(vectors))
+            bench.keep("skipgram", f"GPU: {name}, seed {seed}", **selected_metrics(metrics), **bench.judge(vectors))
 
 
 def measure_cpu(bench: Bench) -> None:
@@ -290,7 +292,7 @@ model = method.fit(firth.Corpus(sys.argv[1]), firth.Run(device=sys.argv[2]))
 
 
 def measure_whole(bench: Bench) -> None:
-    """A new process from its start to the vectors: without anything kept from before, then with kernels compiled."""
+    """Time a new process from start to vectors: without any cache, then with compiled kernels."""
     with tempfile.TemporaryDirectory() as folder:
         for name, device, caches in (
             ("GPU, nothing compiled", "cuda", "first"), ("GPU", "cuda", "second"), ("CPU", "cpu", "third"),
@@ -310,35 +312,35 @@ def measure_cbow(bench: Bench) -> None:
             if bench.late():
                 return
             name = f"Firth, {'GPU' if device == 'cuda' else 'CPU'}, seed {seed}"
-            chosen = firth.CBOW(dim=DIM, tokenizer="whitespace")
-            fitted(bench, name, "cbow", chosen, device=device, seed=seed)
+            selected_method = firth.CBOW(dim=DIM, tokenizer="whitespace")
+            fitted(bench, name, "cbow", selected_method, device=device, seed=seed)
 
 
 def measure_programs(bench: Bench) -> None:
-    """Quality by number of programs; the last is one for each window."""
+    """Measure quality by number of programs; the last is one per window."""
     _, tiles, _ = best_tiles(bench)
     for programs in (1024, 16_384, 256, 131_072, 4096, len(bench.tokens.ids), 64):
         if bench.late():
             return
-        training, figures = trained(bench.tokens, method(), tiles, programs)
+        training, metrics = trained(bench.tokens, method(), tiles, programs)
         vectors = firth.Vectors(bench.tokens.vocabulary.tokens, training.inputs[:, :DIM])
-        bench.keep("programs", str(programs), **kept(figures), **bench.judge(vectors))
+        bench.keep("programs", str(programs), **selected_metrics(metrics), **bench.judge(vectors))
 
 
 def measure_dims(bench: Bench) -> None:
     for name, options in sizes().items():
         if bench.late():
             return
-        _, figures = trained(bench.tokens, method(epochs=2, **options))
-        bench.keep("dims", name, **kept(figures), **options)
+        _, metrics = trained(bench.tokens, method(epochs=2, **options))
+        bench.keep("dims", name, **selected_metrics(metrics), **options)
     for name, (_, dim, tiles) in wide_shapes().items():
         if not bench.late():
-            _, figures = trained(bench.tokens, method(epochs=2, dim=dim), tiles)
-            bench.keep("tiles", name, **kept(figures))
+            _, metrics = trained(bench.tokens, method(epochs=2, dim=dim), tiles)
+            bench.keep("tiles", name, **selected_metrics(metrics))
 
 
 def measure_graphs(bench: Bench) -> None:
-    """Node2Vec on BlogCatalog from a list of edges to vectors; the first run of a walk compiles."""
+    """Node2Vec on BlogCatalog from a list of edges to vectors; the first walk compiles."""
     edges = edge_list(bench.data, "blogcatalog", bench.work)
     labels = evaluate.read_labels(bench.data / "graphs" / "blogcatalog" / "bc_labels.txt")
     for bias in (1.0, 0.25):
@@ -348,15 +350,15 @@ def measure_graphs(bench: Bench) -> None:
             if bench.late():
                 return
             began = time.perf_counter()
-            chosen = firth.Node2Vec(**SETTINGS, p=bias, q=bias)
-            model = chosen.fit(firth.Graph(edges), firth.Run(seed=seed, device=device))
+            selected_method = firth.Node2Vec(**SETTINGS, p=bias, q=bias)
+            model = selected_method.fit(firth.Graph(edges), firth.Run(seed=seed, device=device))
             total = time.perf_counter() - began
-            figures = {"total_seconds": total, **kept(model.training)}
+            metrics = {"total_seconds": total, **selected_metrics(model.training)}
             if name != "first":
-                found = evaluate.node_classification(model.vectors, labels, splits=SPLITS)
-                figures |= {"macro": found.macro_f1, "micro": found.micro_f1}
-                figures["judging_seconds"] = time.perf_counter() - began - total
-            bench.keep("graphs", f"p = q = {bias:g}, {name}, seed {seed}", **figures)
+                outcome = evaluate.node_classification(model.vectors, labels, splits=SPLITS)
+                metrics |= {"macro": outcome.macro_f1, "micro": outcome.micro_f1}
+                metrics["judging_seconds"] = time.perf_counter() - began - total
+            bench.keep("graphs", f"p = q = {bias:g}, {name}, seed {seed}", **metrics)
 
 
 def measure_torch(bench: Bench) -> None:
@@ -366,13 +368,13 @@ def measure_torch(bench: Bench) -> None:
 
 
 def plain_torch(bench: Bench, seed: int) -> None:
-    """What people write themselves: gather, bmm, index_add over batches of windows; the same windows and noise."""
+    """Train with plain torch: gather, bmm, index_add over batches of the same windows and negative samples."""
     import torch
 
     from firth.kernels.predict_twin import GOLDEN, MASK, mix
     from firth.words.window_training_gpu import CudaTraining
 
-    epochs, batch = 5, 256  # of 1,024 windows at once, all from the same old rows, two of three seeds went astray
+    epochs, batch = 5, 256  # with 1,024 windows at once from the same old rows, two of three seeds diverged
     training = CudaTraining(method(epochs=epochs), bench.tokens, firth.Run(device="cuda", seed=seed))
     windows = training.gpu_tables.windows
     card = windows.inputs.device
@@ -382,14 +384,14 @@ def plain_torch(bench: Bench, seed: int) -> None:
     spent = 0.0
     for epoch in range(epochs):
         laid = windows.lay(raw, starts, 0, 0, len(raw), mix((seed * GOLDEN + epoch + 1) & MASK))
-        float(windows.inputs[0, 0])  # waits for the card
+        float(windows.inputs[0, 0])  # waits for the GPU
         began = time.perf_counter()
         for begin in range(0, len(laid.ids), batch):
-            places = torch.arange(begin, min(begin + batch, len(laid.ids)), device=card)
-            span = laid.spans[places, None]
+            positions = torch.arange(begin, min(begin + batch, len(laid.ids)), device=card)
+            span = laid.spans[positions, None]
             near = (offsets >= -(span & 0xFFFF)) & (offsets <= span >> 16)
-            contexts = laid.ids[(places[:, None] + offsets).clamp(0, len(laid.ids) - 1)].long()
-            targets = laid.targets[places].long()
+            contexts = laid.ids[(positions[:, None] + offsets).clamp(0, len(laid.ids) - 1)].long()
+            targets = laid.targets[positions].long()
             both = near[:, :, None] & (targets >= 0)[:, None, :]
             targets = targets.clamp(min=0)
             x, y = windows.inputs[contexts], windows.outputs[targets]
@@ -397,7 +399,7 @@ def plain_torch(bench: Bench, seed: int) -> None:
             steps = rate * both * signs * torch.sigmoid(-signs * torch.bmm(x, y.transpose(1, 2)))
             windows.inputs.index_add_(0, contexts.flatten(), torch.bmm(steps, y).flatten(0, 1))
             windows.outputs.index_add_(0, targets.flatten(), torch.bmm(steps.transpose(1, 2), x).flatten(0, 1))
-        float(windows.inputs[0, 0])  # waits for the card
+        float(windows.inputs[0, 0])  # waits for the GPU
         spent += time.perf_counter() - began
     vectors = firth.Vectors(bench.tokens.vocabulary.tokens, windows.inputs[:, :DIM].cpu().numpy())
     speed = epochs * bench.tokens.raw_tokens / spent
@@ -413,13 +415,14 @@ def measure_gensim(bench: Bench) -> None:
             return
         output = bench.work / f"gensim-gpu-{seed}"
         began = time.perf_counter()
-        told = train_peer(
+        peer_result = train_peer(
             "gensim", corpus=bench.text, seed=seed, threads=2, output=str(output), method="skipgram", dim=DIM
         )
         total = time.perf_counter() - began
         keys = Path(f"{output}.keys.txt").read_text(encoding="utf-8").split("\n")[:-1]
         vectors = firth.Vectors(keys, np.load(f"{output}.npy"))
-        bench.keep("skipgram", f"gensim, CPU, seed {seed}", total_seconds=total, **kept(told), **bench.judge(vectors),
+        bench.keep("skipgram", f"gensim, CPU, seed {seed}", total_seconds=total,
+                   **selected_metrics(peer_result), **bench.judge(vectors),
                    device=machine())  # fmt: skip
 
 
@@ -450,7 +453,7 @@ def main() -> None:
         for part in parts:
             try:
                 globals()[f"measure_{part}"](bench)
-            except Exception:  # the others go on
+            except Exception:  # the other parts continue
                 traceback.print_exc()
             print(json.dumps({"part": part, "left": round(bench.deadline - time.perf_counter(), 1)}), flush=True)
 

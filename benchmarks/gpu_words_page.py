@@ -11,10 +11,10 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
 def by_seed(rows: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[dict[str, Any]]] = {}
     for name, row in rows.items():
-        found.setdefault(name.rpartition(", seed ")[0], []).append(row)
-    return found
+        groups.setdefault(name.rpartition(", seed ")[0], []).append(row)
+    return groups
 
 
 def cell(rows: list[dict[str, Any]], name: str, layout: str, scale: float = 1) -> str:
@@ -26,13 +26,13 @@ def cell(rows: list[dict[str, Any]], name: str, layout: str, scale: float = 1) -
 def words_table(rows: dict[str, Any]) -> Iterator[str]:
     yield "| | seeds | words/s, kernel | words/s, training | text to vectors | analogies | WS-353 | SimLex-999 |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for name, found in sorted(by_seed(rows).items()):
+    for name, groups in sorted(by_seed(rows).items()):
         cells = [
-            cell(found, "kernel_words_per_second", "{:.3g}M", 1e-6), cell(found, "words_per_second", "{:.3g}M", 1e-6),
-            cell(found, "total_seconds", "{:.2f} s"), cell(found, "analogies", "{:.1%}"),
-            cell(found, "ws353", "{:.3f}"), cell(found, "simlex", "{:.3f}"),
+            cell(groups, "kernel_words_per_second", "{:.3g}M", 1e-6), cell(groups, "words_per_second", "{:.3g}M", 1e-6),
+            cell(groups, "total_seconds", "{:.2f} s"), cell(groups, "analogies", "{:.1%}"),
+            cell(groups, "ws353", "{:.3f}"), cell(groups, "simlex", "{:.3f}"),
         ]  # fmt: skip
-        yield f"| {name} | {len(found)} | {' | '.join(cells)} |"
+        yield f"| {name} | {len(groups)} | {' | '.join(cells)} |"
 
 
 def speed_table(rows: dict[str, Any]) -> Iterator[str]:

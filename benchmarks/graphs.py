@@ -3,15 +3,14 @@
     python benchmarks/graphs.py DATA [--minutes 8] [--rounds 3] [--splits 5] [--threads 2] [--work FOLDER]
                                      [--only blogcatalog|cora]
 
-DATA holds graphs/blogcatalog/bc_adjlist.txt.xz, bc_labels.txt and graphs/cora/cora_edgelist.txt, cora_labels.txt.
-10 walks of 80 nodes from each node, 128 dimensions, window 10, one pass; p = q = 1 and p = q = 0.25. Firth and PecanPy
-take turns; each reads the same plain edge list, and the time ends with the vectors in memory. The time in which numba
-compiles PecanPy's loops (once a process) is left out. A round is begun as long as it will end within the minutes, and
-what a run found is written down at once, so that one that is ended keeps what it measured. The best time of the rounds
-counts; F1 is the mean over all rounds (a seed each) and splits, half of the nodes being labelled. Firth's defaults were
-chosen by half of BlogCatalog's labelled nodes (`chosen_by`, see LOG.md); Macro-F1 is told on the other half by itself
-as well, where the probe learns from a quarter of the nodes. Results: benchmarks/results/graphs.json and
-docs/results/graphs.md.
+DATA holds graphs/blogcatalog/bc_adjlist.txt.xz, bc_labels.txt and graphs/cora/cora_edgelist.txt, cora_labels.txt. 10
+walks of 80 nodes from each node, 128 dimensions, window 10, one pass; p = q = 1 and p = q = 0.25. Firth and PecanPy are
+interleaved; each reads the same plain edge list, and the time ends with the vectors in memory, without the time in
+which numba compiles PecanPy's loops (once per process). A round starts only if it will end within the minutes, and
+results are saved at once, so an interrupted run keeps its measurements. The best time of the rounds counts; F1 is the
+mean over all rounds (one seed each) and splits, with half of the nodes labeled. Firth's defaults were selected on half
+of BlogCatalog's labeled nodes (`chosen_by`, see LOG.md); Macro-F1 is also reported on the other half alone, where the
+probe is trained on a quarter of the nodes. Results: benchmarks/results/graphs.json and docs/results/graphs.md.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ Result = tuple[float, firth.Vectors]
 
 
 def edge_list(data: Path, name: str, work: Path) -> Path:
-    """The graph as a plain list of edges, each once: what all programs read."""
+    """Return the graph as a plain list of edges, each once, which all programs read."""
     path = work / f"{name}.edg"
     if not path.exists():
         file, layout, _ = GRAPHS[name]
@@ -58,9 +57,9 @@ def edge_list(data: Path, name: str, work: Path) -> Path:
 
 
 def chosen_by(labels: dict[str, list[str]]) -> set[str]:
-    """The nodes whose labels defaults may be chosen by."""
+    """Return the nodes on whose labels defaults may be selected."""
     nodes = sorted(labels)
-    return {nodes[place] for place in np.random.default_rng(20).permutation(len(nodes))[: len(nodes) // 2].tolist()}
+    return {nodes[index] for index in np.random.default_rng(20).permutation(len(nodes))[: len(nodes) // 2].tolist()}
 
 
 def ours(method: firth.Method, threads: int) -> Callable[[Path, int, Path], Result]:
@@ -102,29 +101,29 @@ def contestants(threads: int) -> dict[str, dict[str, Callable[[Path, int, Path],
 
 
 class Measured:
-    """What was found so far, one row for each graph, walk and program."""
+    """The results so far, one row per graph, walk and program."""
 
     def __init__(self, data: Path, work: Path, splits: int, threads: int) -> None:
         self.data, self.work, self.splits, self.threads = data, work, splits, threads
         self.rows: dict[tuple[str, str, str], dict[str, Any]] = {}
 
     def round(self, name: str, seed: int) -> None:
-        """All programs on one graph in turns, each written down when it has ended."""
+        """Run all programs on one graph, interleaved; save each result at once."""
         edges = edge_list(self.data, name, self.work)
         labels = evaluate.read_labels(self.data / "graphs" / name / GRAPHS[name][2])
         seen = chosen_by(labels)
-        unseen = {node: found for node, found in labels.items() if node not in seen}
+        unseen = {node: result for node, result in labels.items() if node not in seen}
         for walk, programs in contestants(self.threads).items():
             for program, run in programs.items():
                 seconds, vectors = run(edges, seed, self.work)
-                found = evaluate.node_classification(vectors, labels, splits=self.splits)
+                result = evaluate.node_classification(vectors, labels, splits=self.splits)
                 empty: dict[str, Any] = {"graph": name, "walk": walk, "program": program, "seconds": []}
                 row = self.rows.setdefault((name, walk, program), empty | {"macro": [], "micro": [], "unseen": []})
                 row["unseen"].append(evaluate.node_classification(vectors, unseen, splits=self.splits).macro_f1)
                 row["seconds"].append(seconds)
-                row["macro"].append(found.macro_f1)
-                row["micro"].append(found.micro_f1)
-                print(f"{name}, {walk}, {program}: {seconds:.1f} s, Macro-F1 {found.macro_f1:.4f}", file=sys.stderr)
+                row["macro"].append(result.macro_f1)
+                row["micro"].append(result.micro_f1)
+                print(f"{name}, {walk}, {program}: {seconds:.1f} s, Macro-F1 {result.macro_f1:.4f}", file=sys.stderr)
                 self.write()
 
     def write(self) -> None:
@@ -140,8 +139,8 @@ class Measured:
 
 
 def page(results: dict[str, Any]) -> Iterator[str]:
-    told = f"{results['machine']}, {results['threads']} threads, {results['date']}"
-    yield f"`python benchmarks/graphs.py DATA` on {told};"
+    setup = f"{results['machine']}, {results['threads']} threads, {results['date']}"
+    yield f"`python benchmarks/graphs.py DATA` on {setup};"
     rounds = [len(row["seconds"]) for row in results["rows"]]
     times = f"{min(rounds)} to {max(rounds)} rounds" if min(rounds) < max(rounds) else f"rounds: {rounds[0]}"
     yield f"In turns, {times}, {results['splits']} splits each, half of the nodes labelled."
@@ -171,7 +170,7 @@ def main() -> None:
     arguments.work.mkdir(parents=True, exist_ok=True)
     measured = Measured(arguments.data, arguments.work, arguments.splits, arguments.threads)
     names = [arguments.only] if arguments.only else list(GRAPHS)
-    environment("pecanpy")  # made now, if need be, so that no run waits for it
+    environment("pecanpy")  # prepared before anything is timed
     began = time.perf_counter()
     longest = dict.fromkeys(names, 0.0)
     for turn in range(arguments.rounds):

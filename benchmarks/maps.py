@@ -1,12 +1,12 @@
-"""Maps: PCA, t-SNE and UMAP by Firth against the packages' own defaults: seconds, neighbours kept, trustworthiness.
+"""Maps: PCA, t-SNE and UMAP by Firth against the packages' own defaults: seconds, preserved neighbors, trustworthiness.
 
     python benchmarks/maps.py DATA [--points 10000 100000] [--threads 2] [--rounds 2]
 
-Places word vectors (skip-gram, 100 dimensions, one pass over DATA/text/wiki17m.txt.xz, words met at least twice; the
-first 10,000 and 100,000 of them). "openTSNE", "umap-learn" and "scikit-learn" are called as their own pages say, on the
-same unit vectors, with as many threads as Firth gets; umap-learn also with a seed, without which its threads race and
-no two maps are the same. Each is run in a process of its own, in turns; times are the best of the rounds, the package's
-import and compiling among them, and the scores Firth's own for all. Results: benchmarks/results/maps.json and
+Places word vectors (skip-gram, 100 dimensions, one pass over DATA/text/wiki17m.txt.xz, min_count 2; the first 10,000
+and 100,000 of them). "openTSNE", "umap-learn" and "scikit-learn" are called as their own pages say, on the same unit
+vectors, with as many threads as Firth gets; umap-learn also with a seed, without which its threads race and no two maps
+are the same. Each runs in its own process, interleaved; times are the best of the rounds, including the package's
+import and compilation, and all scores are computed by Firth. Results: benchmarks/results/maps.json and
 docs/results/maps.md.
 """
 
@@ -42,7 +42,7 @@ WAYS = {
 }
 
 
-# ---- one way in a process of its own ----
+# ---- one method in its own process ----
 
 
 def worker() -> None:
@@ -79,7 +79,7 @@ def placed(method: str, way: str, vectors: firth.Vectors, threads: int) -> Any:
 
 
 def measure(data: Path, points: list[int], threads: int, rounds: int) -> dict[str, Any]:
-    found: dict[str, dict[str, Any]] = {}
+    stats: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "vectors.npy"
         np.save(path, word_vectors(data, max(points), threads))
@@ -89,7 +89,7 @@ def measure(data: Path, points: list[int], threads: int, rounds: int) -> dict[st
                     for way in ways:
                         job = {"vectors": str(path), "points": count, "method": method, "way": way, "threads": threads}
                         result = ask(job, threads)
-                        known = found.setdefault(f"{count}/{method}/{way}", result)
+                        known = stats.setdefault(f"{count}/{method}/{way}", result)
                         known["seconds"] = min(known["seconds"], result["seconds"])
                         print(turn, count, method, way, result, flush=True)
     return {
@@ -97,7 +97,7 @@ def measure(data: Path, points: list[int], threads: int, rounds: int) -> dict[st
         "date": str(date.today()),
         "threads": threads,
         "rounds": rounds,
-        "found": found,
+        "found": stats,
     }
 
 
@@ -128,10 +128,10 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "| points | map | by | seconds | of the 10 nearest kept | trustworthiness |"
     yield "| ---: | --- | --- | ---: | ---: | ---: |"
-    for name, found in results["found"].items():
+    for name, stats in results["found"].items():
         count, method, way = name.split("/")
-        figures = f"{found['seconds']:.1f} | {found['kept']:.1%} | {found['trustworthiness']:.3f}"
-        yield f"| {int(count):,} | {method} | {way} | {figures} |"
+        cells = f"{stats['seconds']:.1f} | {stats['kept']:.1%} | {stats['trustworthiness']:.3f}"
+        yield f"| {int(count):,} | {method} | {way} | {cells} |"
 
 
 def main() -> None:

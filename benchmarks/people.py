@@ -1,12 +1,12 @@
-"""People and items: Firth against implicit, speed, memory and what recommendations find.
+"""Recommenders: Firth against implicit: speed, memory and quality.
 
     python benchmarks/people.py DATA [--threads 2] [--rounds 3] [--seeds 3] [--users 50000] [--work FOLDER]
 
-DATA holds people/lastfm/data1.txt (to learn from) and test1.txt (to be judged by): user, artist, plays a line. Settings
-of ALS were chosen on a fifth of data1, those of both libraries are the same: confidence 1 + 4 log(1 + plays).
-The large data are the invented world's: 100 meetings a user of 20,000 items by taste and fame. Every training is a
-process of its own, firth and implicit in turns; seconds of an iteration are the median of a run's (the first left out),
-the best of the rounds counts; memory is the most the process had, the matrix among it.
+DATA holds people/lastfm/data1.txt (training) and test1.txt (test): user, artist, plays per line. The settings of ALS
+were selected on a fifth of data1 and are the same for both libraries: confidence 1 + 4 log(1 + plays). The large data
+are synthetic: 100 interactions per user with 20,000 items. Every training runs in its own process, Firth and implicit
+interleaved; the seconds of an iteration are the median of a run (without the first), and the best round counts; memory
+is the peak of the process, including the matrix.
 Results: benchmarks/results/people.json, docs/results/people.md and docs/results/people-speed.md.
 """
 
@@ -46,11 +46,11 @@ ORDER = (*BASELINES, "Firth Item2Vec", "Firth BPR", "implicit BPR", "Firth ALS",
 DIM = 64
 
 
-# ---- one training in a process of its own ----
+# ---- one training in its own process ----
 
 
 def worker() -> None:
-    """Trains Firth as stdin says: the same interface as peers/implicit/worker.py."""
+    """Train Firth with settings from stdin, with the interface of peers/implicit/worker.py."""
     job = json.load(sys.stdin)
     ratings = firth.Interactions(scipy.sparse.load_npz(job["matrix"]))
     run = firth.Run(threads=job["threads"], seed=job["seed"])
@@ -64,7 +64,7 @@ def worker() -> None:
         order = np.argsort([int(key) for key in model.tables[side].keys])
         np.save(f"{job['output']}-{side}.npy", model._rows[side][order])
     each = model.training["seconds"] / job["epochs"]
-    # Not ru_maxrss, in which a child inherits what its parent had.
+    # Not ru_maxrss, which a child inherits from its parent.
     memory = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024
     print(json.dumps({"peer": f"firth {firth.__version__}", "seconds": [each], "memory": memory}))
 
@@ -79,11 +79,11 @@ def trained(library: str, **job: Any) -> dict[str, Any]:
     return {**result, "iteration": statistics.median(seconds[1:] or seconds)}
 
 
-# ---- the same matrix for everyone, and the same judge ----
+# ---- the same matrix and evaluation for both ----
 
 
 class Task:
-    """Ratings as a matrix on disk, and factors from anywhere as a model."""
+    """Interactions as a matrix on disk, and factors of any library as a model."""
 
     def __init__(self, train: firth.Interactions, test: firth.Interactions, name: str, work: Path) -> None:
         self.train, self.test = train, test
@@ -107,7 +107,7 @@ class Task:
         return type(method).model(method, rows | {"scale": np.ones(1)}, self.seen, keys, {})
 
     def loss(self) -> float:
-        """What ALS minimises, for each pair: Σ c (1 − x)² over the pairs, Σ x² over all others, and λ Σ |u|² + |i|²."""
+        """Return the ALS objective per pair: Σ c (1 − x)² over the pairs, Σ x² over all others, and λ Σ |u|² + |i|²."""
         users, items = (np.load(f"{self.output}-{side}.npy").astype(np.float64) for side in ("users", "items"))
         matrix = scipy.sparse.load_npz(self.paths["als"])
         total = float(((users.T @ users) * (items.T @ items)).sum())
@@ -119,23 +119,23 @@ class Task:
         return total / matrix.nnz
 
     def judge(self, model: Any, baselines: bool = False) -> dict[str, dict[str, float]]:
-        found = evaluate.recommendations(model, self.test, metrics=METRICS, baselines=baselines)
-        return {name: dict(row) for name, row in found.scores.items()}
+        outcome = evaluate.recommendations(model, self.test, metrics=METRICS, baselines=baselines)
+        return {name: dict(row) for name, row in outcome.scores.items()}
 
 
 def lastfm(data: Path, work: Path, threads: int, seeds: int) -> dict[str, Any]:
-    """What each finds on Last.fm, the mean over seeds."""
+    """Evaluate each on Last.fm; metrics are means over seeds."""
     folder = data / "people" / "lastfm"
     task = Task(firth.Interactions(folder / "data1.txt"), firth.Interactions(folder / "test1.txt"), "lastfm", work)
     rows: dict[str, list[dict[str, float]]] = {}
     for seed in range(1, seeds + 1):
         run = firth.Run(threads=threads, seed=seed)
         model = firth.Item2Vec(dim=DIM).fit(task.train, run)
-        found = task.judge(model, baselines=seed == 1)
-        for name in found:
+        outcome = task.judge(model, baselines=seed == 1)
+        for name in outcome:
             label = {"Item2Vec": "Firth Item2Vec", "item-kNN": "item-kNN (cosine)"}.get(name, name)
             extra = {"iteration": model.training["seconds"] / 20} if name == "Item2Vec" else {}
-            rows.setdefault(label, []).append(found[name] | extra)
+            rows.setdefault(label, []).append(outcome[name] | extra)
         default = firth.ALS(dim=DIM).fit(task.train, run)
         rows.setdefault("Firth ALS, defaults", []).append(
             task.judge(default)["ALS"] | {"iteration": default.training["seconds"] / 15}
@@ -157,7 +157,7 @@ def lastfm(data: Path, work: Path, threads: int, seeds: int) -> dict[str, Any]:
 
 
 def large(work: Path, users: int, threads: int, rounds: int) -> dict[str, Any]:
-    """Seconds of an iteration and memory of ALS, in turns."""
+    """Measure seconds per iteration and memory of ALS, interleaved."""
     society = World(seed=1).ratings(users=users, items=20_000, each=100)
     ratings = firth.Interactions(
         scipy.sparse.coo_matrix((np.ones(len(society.users)), (society.users, society.items)), (users, 20_000))
@@ -180,30 +180,32 @@ def large(work: Path, users: int, threads: int, rounds: int) -> dict[str, Any]:
 # ---- pages ----
 
 
-def quality_page(found: dict[str, Any]) -> Iterator[str]:
-    size = found["size"]
+def quality_page(outcome: dict[str, Any]) -> Iterator[str]:
+    size = outcome["size"]
     yield f"`python benchmarks/people.py DATA`, {time.strftime('%Y-%m-%d')}. Last.fm: {size['pairs']:,} pairs of"
     yield f"{size['users']:,} users and {size['items']:,} artists to learn from; {DIM} dimensions; mean of"
-    yield f"{found['seeds']} seeds."
+    yield f"{outcome['seeds']} seeds."
     yield ""
     yield "| | recall@20 | NDCG@100 | MAP@10 | ms an iteration |"
     yield "| --- | ---: | ---: | ---: | ---: |"
-    for name, row in found["rows"].items():
+    for name, row in outcome["rows"].items():
         speed = f"{row['iteration'] * 1000:.1f}" if "iteration" in row else ""
         yield f"| {name} | {' | '.join(f'{row[metric]:.4f}' for metric in METRICS)} | {speed} |"
 
 
-def speed_page(found: dict[str, Any]) -> Iterator[str]:
-    size, rows = found["size"], found["rows"]
-    yield f"`python benchmarks/people.py DATA` on {machine()}, {found['threads']} threads, {time.strftime('%Y-%m-%d')}."
+def speed_page(outcome: dict[str, Any]) -> Iterator[str]:
+    size, rows = outcome["size"], outcome["rows"]
+    yield f"`python benchmarks/people.py DATA` on {machine()}, " + (
+        f"{outcome['threads']} threads, {time.strftime('%Y-%m-%d')}."
+    )
     yield f"The invented world: {size['pairs']:,} pairs of {size['users']:,} users and {size['items']:,} items. Loss:"
     yield "what ALS minimises, after 5 iterations, for each pair."
     yield ""
     yield "| ALS | dimensions | seconds an iteration | memory | loss |"
     yield "| --- | ---: | ---: | ---: | ---: |"
     for row in rows:
-        facts = f"{row['iteration']:.2f} | {human(row['memory'])}B | {row['loss']:.4f}"
-        yield f"| {row['peer']} | {row['dim']} | {facts} |"
+        cells = f"{row['iteration']:.2f} | {human(row['memory'])}B | {row['loss']:.4f}"
+        yield f"| {row['peer']} | {row['dim']} | {cells} |"
     yield ""
     for dim in (64, 256):
         ours, theirs = (row for row in rows if row["dim"] == dim)

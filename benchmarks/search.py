@@ -2,12 +2,12 @@
 
     python benchmarks/search.py [--threads 2] [--rounds 3] [--rows 100000] [--dim 384] [--million 1000000]
 
-Makes its own data: vectors in 1,000 clusters of 64 dimensions, turned into --dim with some noise, of length 1; queries
-from the same clusters. Every library searches in a process of its own with the same threads, in turns; a call's time is
-the best of the repeats of all rounds. NumPy is `queries @ matrix.T`, argpartition and a sort of the best; Firth is
+Generates its data: vectors in 1,000 clusters of 64 dimensions, projected to --dim with noise, of norm 1; queries are
+from the same clusters. Every library searches in its own process with the same threads, interleaved; the time of a call
+is the best of the repeats of all rounds. NumPy is `queries @ matrix.T`, argpartition and a sort of the best; Firth is
 timed through `Index.find`, from float32 queries to positions and scores. Recall is over 1,000 queries, against doubles.
-A million texts are sentences of the invented world, by `firth index` with skip-gram vectors of 100 dimensions; memory
-is the most that process had (VmHWM), the mapped files among it.
+A million texts are sentences of the synthetic corpus, indexed by `firth index` with skip-gram vectors of 100
+dimensions; memory is the peak of that process (VmHWM), including mapped files.
 Results: benchmarks/results/search.json and docs/results/search.md.
 """
 
@@ -44,7 +44,7 @@ EXACT = ("NumPy", "faiss IndexFlatIP", "Firth float32", "Firth float16", "Firth 
 BOUND = 1.5e9  # bytes: a million texts of 100 dimensions are indexed in less
 
 
-# ---- one library in a process of its own, which peers/faiss/worker.py is too ----
+# ---- one library in its own process, like peers/faiss/worker.py ----
 
 
 def worker() -> None:
@@ -78,7 +78,7 @@ def worker() -> None:
 
 
 def held(name: str) -> int:
-    """Bytes of this process: VmRSS now, VmHWM at the most."""
+    """Return the bytes of this process: VmRSS (current) or VmHWM (peak)."""
     return int(Path("/proc/self/status").read_text().partition(f"{name}:")[2].split()[0]) * 1024
 
 
@@ -90,7 +90,7 @@ def by_numpy(vectors: Any, queries: Any) -> Any:
 
 
 def run(threads: int, **job: Any) -> dict[str, Any]:
-    """The same threads for everyone: Firth counts the cores it may use, OpenBLAS and OpenMP read their variables."""
+    """Run a process with the same threads for all: Firth counts its cores, OpenBLAS and OpenMP read variables."""
     if str(job.get("library", "")).startswith("faiss"):
         return ask("faiss", {**job, "threads": threads, "k": K})
     command = ["taskset", "-c", f"0-{threads - 1}", sys.executable, str(Path(__file__).resolve()), "--worker"]
@@ -110,12 +110,12 @@ def make_vectors(work: Path, rows: int, dim: int) -> dict[str, str]:
     rng = np.random.default_rng(1)
     centres, turn = rng.normal(size=(1000, 64)), rng.normal(size=(64, dim)) / 8
     for name, count in (("vectors", rows), ("queries", 1000)):
-        found = np.lib.format.open_memmap(paths[name], mode="w+", dtype=np.float32, shape=(count, dim))
+        rows_out = np.lib.format.open_memmap(paths[name], mode="w+", dtype=np.float32, shape=(count, dim))
         for first in range(0, count, 50_000):
             some = min(50_000, count - first)
             latent = centres[rng.integers(1000, size=some)] + rng.normal(size=(some, 64))
             block = latent @ turn + 0.1 * rng.normal(size=(some, dim))
-            found[first : first + some] = block / np.linalg.norm(block, axis=1)[:, None]
+            rows_out[first : first + some] = block / np.linalg.norm(block, axis=1)[:, None]
     return paths
 
 
@@ -132,12 +132,14 @@ def true_rows(paths: dict[str, str]) -> Any:
     return best_rows
 
 
-def recall(found: Any, truth: Any) -> float:
-    return float(np.mean([len(set(a) & set(b)) / K for a, b in zip(found.tolist(), truth.tolist(), strict=True)]))
+def recall(neighbor_rows: Any, truth: Any) -> float:
+    return float(
+        np.mean([len(set(a) & set(b)) / K for a, b in zip(neighbor_rows.tolist(), truth.tolist(), strict=True)])
+    )
 
 
 def compared(paths: dict[str, str], work: Path, what: str, libraries: Any, threads: int, rounds: int) -> Any:
-    """Each library in each round; of seconds and build the best, of memory the least."""
+    """Run each library in each round; the lowest seconds, build time and memory count."""
     truth = true_rows(paths)
     rows: dict[str, dict[str, Any]] = {}
     for _ in range(rounds):
@@ -154,7 +156,7 @@ def compared(paths: dict[str, str], work: Path, what: str, libraries: Any, threa
 
 
 def million_texts(work: Path, count: int) -> dict[str, Any]:
-    """`firth index` over sentences of the world, and how soon the result opens."""
+    """Time `firth index` over synthetic sentences, and the opening of the result."""
     world = World(seed=1)
     model, index, texts = work / "world-model", work / "world-index", work / "world.txt"
     for old in (model, index):
@@ -175,18 +177,18 @@ def million_texts(work: Path, count: int) -> dict[str, Any]:
         raise SystemExit("firth index failed")
     opened = [run(1, what="open", index=str(index))["seconds"] for _ in range(5)]
     size = sum(path.stat().st_size for path in index.iterdir())
-    facts = {"texts": count, "dim": 100, "seconds": seconds, "memory": most, "bytes": size, "open": min(opened)}
-    return facts | {"within": most < BOUND}
+    measured = {"texts": count, "dim": 100, "seconds": seconds, "memory": most, "bytes": size, "open": min(opened)}
+    return measured | {"within": most < BOUND}
 
 
 # ---- page ----
 
 
-def page(found: dict[str, Any]) -> Iterator[str]:
-    exact, near, texts = found["exact"], found["approximate"], found["texts"]
-    yield f"`python benchmarks/search.py` on {machine()}, {found['threads']} threads, {time.strftime('%Y-%m-%d')}."
+def page(stats: dict[str, Any]) -> Iterator[str]:
+    exact, near, texts = stats["exact"], stats["approximate"], stats["texts"]
+    yield f"`python benchmarks/search.py` on {machine()}, {stats['threads']} threads, {time.strftime('%Y-%m-%d')}."
     yield ""
-    yield f"Exact, {found['rows']:,} × {found['dim']}, the nearest {K} by cosine; milliseconds of a call:"
+    yield f"Exact, {stats['rows']:,} × {stats['dim']}, the nearest {K} by cosine; milliseconds of a call:"
     yield ""
     yield "| | 1 query | NumPy's time ÷ this | 100 queries | NumPy's time ÷ this | recall@10 |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
@@ -230,10 +232,16 @@ def main() -> None:
     exact = compared(paths, work, "exact", libraries, threads, arguments.rounds)
     graphs = {"faiss IndexHNSWFlat": "", "Firth (usearch)": "float32"}
     near = compared(paths, work, "approximate", graphs, threads, 1)
-    found = {"threads": threads, "rows": arguments.rows, "dim": arguments.dim, "exact": exact, "approximate": near}
-    found["texts"] = million_texts(work, arguments.million)
-    RESULTS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    text = "\n".join(line.rstrip() for line in page(found)) + "\n"
+    stats = {
+        "threads": threads,
+        "rows": arguments.rows,
+        "dim": arguments.dim,
+        "exact": exact,
+        "approximate": near,
+    }
+    stats["texts"] = million_texts(work, arguments.million)
+    RESULTS.write_text(json.dumps(stats, indent=2) + "\n", encoding="utf-8")
+    text = "\n".join(line.rstrip() for line in page(stats)) + "\n"
     PAGE.write_text(text, encoding="utf-8")
     print(text)
 

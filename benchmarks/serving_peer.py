@@ -1,9 +1,9 @@
-"""The peer of serving.py: sentence-transformers behind FastAPI, with batches of what waits, as one would write it.
+"""The peer of serving.py: sentence-transformers behind FastAPI, with dynamic batches, as one would write it.
 
     python benchmarks/serving_peer.py MODEL PORT THREADS
 
-POST /v1/embeddings takes and gives what OpenAI's does. Requests wait in a queue; a thread takes all that wait, up to
-256 texts, and encodes them in batches of 32 sorted by length (the library's defaults), without gradients.
+POST /v1/embeddings has OpenAI's format. Requests wait in a queue; a thread takes all waiting ones, up to 256 texts, and
+encodes them in batches of 32 sorted by length (the library's defaults), without gradients.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class Asked(BaseModel):
 Waiting = tuple[list[str], "asyncio.Future[Any]", asyncio.AbstractEventLoop]
 
 
-def settle(future: asyncio.Future[Any], found: Any) -> None:
+def settle(future: asyncio.Future[Any], encoded: Any) -> None:
     if not future.done():
-        future.set_result(found)
+        future.set_result(encoded)
 
 
 def work(model: SentenceTransformer, waiting: queue.Queue[Waiting]) -> None:
     while True:
         jobs = [waiting.get()]
-        while sum(len(job[0]) for job in jobs) < MOST and not waiting.empty():  # nobody else takes
+        while sum(len(job[0]) for job in jobs) < MOST and not waiting.empty():  # the only consumer
             jobs.append(waiting.get())
         rows = model.encode([text for job in jobs for text in job[0]], show_progress_bar=False)
         first = 0
@@ -57,19 +57,19 @@ def application(folder: str) -> FastAPI:
     app = FastAPI()
 
     @app.post("/v1/embeddings")
-    async def embeddings(asked: Asked) -> Response:
-        texts = [asked.input] if isinstance(asked.input, str) else asked.input
+    async def embeddings(request: Asked) -> Response:
+        texts = [request.input] if isinstance(request.input, str) else request.input
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         waiting.put((texts, future, loop))
         rows = await future
-        if asked.encoding_format == "base64":
+        if request.encoding_format == "base64":
             vectors: Any = [base64.b64encode(row.tobytes()).decode() for row in rows]
         else:
             vectors = rows.tolist()
         data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(vectors)]
         usage = {"prompt_tokens": 0, "total_tokens": 0}
-        answer = {"object": "list", "data": data, "model": asked.model, "usage": usage}
+        answer = {"object": "list", "data": data, "model": request.model, "usage": usage}
         return Response(to_json(answer), media_type="application/json")
 
     return app

@@ -1,20 +1,21 @@
-"""What the defaults of unsupervised methods learn from small data, beside a baseline that needs no training.
+"""The defaults of unsupervised methods on small data, compared with a baseline that needs no training.
 
     python benchmarks/small_data.py DATA [--only words --only documents …] [--sizes 200,1000,5000] [--seeds 1]
 
-Every method is trained with its defaults (`now`) and with the values that were its defaults whatever the size of the
-data (`before`). The rules were chosen on docstrings, World(seed=5), Cora, the Wikipedia pages of OpenNE, PPI and a part
-of Last.fm's training data (LOG.md); what is reported here is other data, but for PPI:
+Every method is trained with its defaults (`now`) and with its former defaults, which did not depend on the size of the
+data (`before`). The rules were selected on docstrings, World(seed=5), Cora, the Wikipedia pages of OpenNE, PPI and a
+part of Last.fm's training data (LOG.md); the data reported here are different, except for PPI:
 
-- words: the first documents of 20 newsgroups. Of words that tell a newsgroup (by other documents), the share of the 5
-  nearest such words that tell the same one; words without a vector count as chance. Baseline: rows of raw counts.
+- words: the first documents of 20 newsgroups. For words typical of a newsgroup (by other documents), the share of the
+  5 nearest such words that are typical of the same one; words without a vector count as chance.
+  Baseline: rows of raw counts.
 - documents: a linear probe's accuracy on 1,000 other documents. Baseline: tf-idf; for tf-idf itself the largest class.
-- graphs: Macro-F1 of a linear probe, half of the nodes labelled, snowball samples of BlogCatalog, and the protein
+- graphs: Macro-F1 of a linear probe, half of the nodes labeled, snowball samples of BlogCatalog, and the protein
   (PPI) and part-of-speech (POS) graphs of node2vec where DATA has them (graphs/ppi.mat, graphs/pos.mat). Baseline: the
   degree.
 - people: recall@20 on Last.fm's test1 for some users of data1, and on World(seed=8). Baseline: popularity; of
   RatingFactors (RMSE) the mean.
-- tables: share of the variance of held-out rows that is lost with 8 numbers: scikit-learn's digits and breast cancer.
+- tables: unexplained variance of held-out rows with 8 dimensions: scikit-learn's digits and breast cancer.
   Baseline: PCA.
 - language: held-out loss of small GPT, BERT and Seq2Seq. Baseline: the frequency of tokens.
 
@@ -50,9 +51,9 @@ from firth.data.tokenizer import tokenizer  # noqa: E402
 from firth.data.world import World  # noqa: E402
 
 RESULTS, PAGE = HERE / "results" / "small_data.json", HERE.parent / "docs" / "results" / "small-data.md"
-HELD_OUT = 3000  # documents that nothing is trained on
+HELD_OUT = 3000  # documents not used for training
 NEAR = 5
-#: What was the default whatever the size of the data.
+#: The former defaults, which did not depend on the size of the data.
 BEFORE: dict[str, dict[str, Any]] = {
     **{key: {"min_count": 5, "epochs": 5} for key in ("SkipGram", "CBOW", "FastText")},
     "GloVe": {"min_count": 5, "epochs": 15, "weighting": "harmonic"},
@@ -64,7 +65,7 @@ BEFORE: dict[str, dict[str, Any]] = {
     "Item2Vec": {"epochs": 20, "subsample": 1e-3},
     **{key: {"batch_tokens": 8192} for key in ("GPT", "BERT", "Seq2Seq")},
 }
-SMALL_NETS: dict[str, dict[str, Any]] = {  # the sizes of the defaults take a GPU
+SMALL_NETS: dict[str, dict[str, Any]] = {  # the default sizes need a GPU
     "GPT": {"layers": 2, "dim": 96, "heads": 2, "context": 64, "vocabulary": 2000},
     "BERT": {"size": "tiny", "vocabulary": 2000},
     "Seq2Seq": {"layers": 1, "dim": 96, "heads": 2, "vocabulary": 2000},
@@ -82,31 +83,31 @@ def newsgroups(data: Path) -> list[tuple[str, str]]:
     for part in ("train", "test"):
         with lzma.open(data / "documents" / f"20news-{part}.jsonl.xz", "rt", encoding="utf-8") as file:
             rows += [(row["text"], row["label"]) for row in map(json.loads, file)]
-    return [rows[place] for place in np.random.default_rng(5).permutation(len(rows))]
+    return [rows[index] for index in np.random.default_rng(5).permutation(len(rows))]
 
 
 def sampled(data: Path, size: int, seed: int) -> list[tuple[str, str]]:
     rest = newsgroups(data)[HELD_OUT:]
-    return [rest[place] for place in np.random.default_rng(seed).permutation(len(rest))[:size]]
+    return [rest[index] for index in np.random.default_rng(seed).permutation(len(rest))[:size]]
 
 
 @cache
 def telling_words(data: Path) -> dict[str, str]:
-    """Words by the newsgroup that at least half of them stand in, documents that nothing is trained on telling."""
+    """Return words by the newsgroup that has at least half of their occurrences in documents not trained on."""
     held_out = newsgroups(data)[:HELD_OUT]
     labels = sorted({label for _, label in held_out})
-    column = {label: place for place, label in enumerate(labels)}
+    column = {label: index for index, label in enumerate(labels)}
     sizes, seen = np.zeros(len(labels)), defaultdict[str, Any](lambda: np.zeros(len(labels)))
     for text, label in held_out:
         sizes[column[label]] += 1
         for word in set(words_of(text)):
             seen[word][column[label]] += 1
-    found = {}
+    result = {}
     for word, counts in seen.items():
         shares = counts / np.maximum(sizes, 1)
         if counts.sum() >= 15 and word.isalpha() and len(word) > 2 and shares.max() >= 0.5 * shares.sum():
-            found[word] = labels[int(shares.argmax())]
-    return dict(sorted(found.items(), key=lambda item: -seen[item[0]].sum())[:600])
+            result[word] = labels[int(shares.argmax())]
+    return dict(sorted(result.items(), key=lambda item: -seen[item[0]].sum())[:600])
 
 
 def purity(data: Path, texts: list[str], keys: Any, matrix: Any) -> float:
@@ -175,9 +176,9 @@ def probed(rows: Any, labels: Any, others: Any, wanted: Any) -> float:
 def graph(data: Path, name: str) -> tuple[list[tuple[str, str, float]], dict[str, list[str]]]:
     if name == "BlogCatalog":
         folder = data / "graphs" / "blogcatalog"
-        found = firth.Graph(folder / "bc_adjlist.txt.xz", layout="adjacency")
-        ends = zip(found.sources().tolist(), found.neighbors.tolist(), strict=True)
-        edges = [(found.keys[a], found.keys[b], 1.0) for a, b in ends if a <= b]
+        result = firth.Graph(folder / "bc_adjlist.txt.xz", layout="adjacency")
+        ends = zip(result.sources().tolist(), result.neighbors.tolist(), strict=True)
+        edges = [(result.keys[a], result.keys[b], 1.0) for a, b in ends if a <= b]
         return edges, evaluate.read_labels(folder / "bc_labels.txt")
     import scipy.io
     import scipy.sparse
@@ -189,38 +190,38 @@ def graph(data: Path, name: str) -> tuple[list[tuple[str, str, float]], dict[str
 
 
 def snowball(edges: list[tuple[str, str, float]], size: int, seed: int) -> set[str]:
-    """Nodes met from a random one on, going on to at most five neighbours of each."""
+    """Return a snowball sample from a random node, with at most five neighbors of each node."""
     near = defaultdict[str, list[str]](list)
     for one, other, _ in edges:
         near[one].append(other)
         near[other].append(one)
-    random, nodes, found, queue = np.random.default_rng(seed), sorted(near), set[str](), list[str]()
-    while len(found) < size:
+    random, nodes, result, queue = np.random.default_rng(seed), sorted(near), set[str](), list[str]()
+    while len(result) < size:
         node = queue.pop(0) if queue else nodes[random.integers(len(nodes))]
-        if node not in found:
-            found.add(node)
-            fresh = [other for other in near[node] if other not in found]
-            queue += [fresh[place] for place in random.permutation(len(fresh))[:5]]
-    return found
+        if node not in result:
+            result.add(node)
+            fresh = [other for other in near[node] if other not in result]
+            queue += [fresh[index] for index in random.permutation(len(fresh))[:5]]
+    return result
 
 
 def graphs(data: Path, size: int, seed: int) -> Iterator[Row]:
     there = [name for name in ("PPI", "POS") if (data / "graphs" / f"{name.lower()}.mat").exists()]
-    for name in ("BlogCatalog", *(there if size == 5000 else ())):  # of nearly so many nodes, and taken whole
+    for name in ("BlogCatalog", *(there if size == 5000 else ())):  # about as many nodes, used completely
         edges, labels = graph(data, name)
         if name == "BlogCatalog":
             nodes = snowball(edges, size, seed)
             edges = [edge for edge in edges if edge[0] in nodes and edge[1] in nodes]
-            labels = {node: found for node, found in labels.items() if node in nodes}
-        found = firth.Graph(edges)
+            labels = {node: result for node, result in labels.items() if node in nodes}
+        result = firth.Graph(edges)
 
-        def score(method: firth.Method, found: Any = found, labels: Any = labels) -> float:
-            return macro(method.fit(found, firth.Run(seed=seed)).vectors, labels)
+        def score(method: firth.Method, result: Any = result, labels: Any = labels) -> float:
+            return macro(method.fit(result, firth.Run(seed=seed)).vectors, labels)
 
-        degrees = np.log1p(np.diff(found.starts)).astype(np.float32)
-        baseline = macro(firth.Vectors(found.keys, np.stack([degrees, np.ones_like(degrees)], axis=1)), labels)
+        degrees = np.log1p(np.diff(result.starts)).astype(np.float32)
+        baseline = macro(firth.Vectors(result.keys, np.stack([degrees, np.ones_like(degrees)], axis=1)), labels)
         for method in ("Node2Vec",) if size == 5000 else ("DeepWalk", "Node2Vec"):
-            yield compared(method, name, len(found), score, "degree", baseline)
+            yield compared(method, name, len(result), score, "degree", baseline)
 
 
 def macro(vectors: firth.Vectors, labels: Any) -> float:
@@ -237,7 +238,7 @@ def interactions(data: Path, name: str, users: int, seed: int) -> tuple[list[Any
             for file in ("data1.txt", "test1.txt")
         )
         who = sorted({row[0] for row in train})
-        some = {who[place] for place in np.random.default_rng(seed).permutation(len(who))[:users]}
+        some = {who[index] for index in np.random.default_rng(seed).permutation(len(who))[:users]}
         return tuple([(a, b, float(c)) for a, b, c in part if a in some] for part in (train, test))  # type: ignore[return-value]
     met = World(seed=8).ratings(users, 400, 12)
     rows = [(str(a), str(b), float(c)) for a, b, c in zip(met.users, met.items, met.ratings, strict=True)]
@@ -259,9 +260,9 @@ def people(data: Path, size: int, seed: int) -> Iterator[Row]:
                 errors = evaluate.rating_errors(model, test)
                 beside["baseline"] = errors.mean_rmse
                 return errors.rmse
-            found = evaluate.recommendations(model, test, metrics=("recall@20",))
-            beside["baseline"] = found.scores["popularity"]["recall@20"]
-            return found["recall@20"]
+            result = evaluate.recommendations(model, test, metrics=("recall@20",))
+            beside["baseline"] = result.scores["popularity"]["recall@20"]
+            return result["recall@20"]
 
         methods = ["ALS", "BPR", "Item2Vec", *(["MultVAE", "MultDAE"] if size < 1000 else [])]
         for method in [*methods, *(["RatingFactors"] if name == "World" else [])]:
@@ -304,9 +305,9 @@ def language(data: Path, size: int, seed: int) -> Iterator[Row]:
         beside: dict[str, float] = {}
 
         def score(method: firth.Method, rows: Any = rows, beside: Any = beside) -> float:
-            figures = method.fit(rows, firth.Run(seed=seed)).training
-            beside["baseline"] = figures["baseline_loss"]
-            return float(figures["held_out_loss"])
+            measured_metrics = method.fit(rows, firth.Run(seed=seed)).training
+            beside["baseline"] = measured_metrics["baseline_loss"]
+            return float(measured_metrics["held_out_loss"])
 
         what = "Multi30k" if name == "Seq2Seq" else "20 newsgroups, first 60 words"
         row = compared(name, what, size, score, "frequency (loss)", 0.0, **SMALL_NETS[name])
@@ -356,8 +357,8 @@ def page(results: dict[str, Any]) -> Iterator[str]:
                 name: np.mean([row[name] for row in rows]) for name in ("baseline_score", "before", "now", "seconds")
             }
             numbers = " | ".join(f"{means[name]:.3f}" for name in ("baseline_score", "before", "now"))
-            told = f"{rows[0]['baseline']} | {numbers} | {rows[0]['changed'] or 'nothing'}"
-            yield f"| {method} | {data} | {size:,} | {told} | {means['seconds']:.1f} | {len(rows)} |"
+            cells = f"{rows[0]['baseline']} | {numbers} | {rows[0]['changed'] or 'nothing'}"
+            yield f"| {method} | {data} | {size:,} | {cells} | {means['seconds']:.1f} | {len(rows)} |"
 
 
 def main() -> None:

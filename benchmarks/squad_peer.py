@@ -1,4 +1,4 @@
-"""SQuAD with transformers' own net: the plain loop that finetune.py stands beside. No program of its own."""
+"""SQuAD with transformers' model: the plain loop that finetune.py compares with. Not a script."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Peer:
         self.dev, self.weights, self.settings = dev.rows, weights, settings
         tokenizer = AutoTokenizer.from_pretrained(weights)
         self.rows = peer_windows(tokenizer, train.rows, settings["max_length"], teaching=True)
-        self.asked = peer_windows(tokenizer, dev.rows, settings["max_length"], teaching=False)
+        self.dev_windows = peer_windows(tokenizer, dev.rows, settings["max_length"], teaching=False)
 
     def answers(self, seed: int) -> dict[str, float]:
         from transformers import BertForQuestionAnswering, get_linear_schedule_with_warmup
@@ -41,7 +41,7 @@ class Peer:
         schedule = get_linear_schedule_with_warmup(optimizer, int(settings["warmup"] * steps), steps)
         random = np.random.default_rng(seed)
         net.train()
-        self.loss(net, rows[: settings["batch_size"]], device).backward()  # the first one loads kernels
+        self.loss(net, rows[: settings["batch_size"]], device).backward()  # warm-up: the first one loads kernels
         optimizer.zero_grad(set_to_none=True)
         synchronize()
         began = time.perf_counter()
@@ -57,8 +57,8 @@ class Peer:
         synchronize()
         training = time.perf_counter() - began
         speed = settings["epochs"] * len(rows) / training
-        found = peer_score(net.eval(), self.asked, self.dev, device)
-        return {**found, "training": training, "windows": len(rows), "windows_per_second": speed, "steps": steps}
+        results = peer_score(net.eval(), self.dev_windows, self.dev, device)
+        return {**results, "training": training, "windows": len(rows), "windows_per_second": speed, "steps": steps}
 
     def loss(self, net: Any, batch: list[dict[str, Any]], device: torch.device) -> Any:
         tensors = padded(batch)
@@ -72,29 +72,31 @@ def synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def peer_windows(tokenizer: Any, asked: Any, length: int, teaching: bool) -> list[dict[str, Any]]:
-    """As run_qa.py has it: windows of `length` with a stride of 128; where the answer is not inside, it is [CLS]."""
-    found = []
-    for first in range(0, len(asked), 1000):
-        some = asked[first : first + 1000]
+def peer_windows(tokenizer: Any, dev_windows: Any, length: int, teaching: bool) -> list[dict[str, Any]]:
+    """Return windows as in run_qa.py: `length` tokens with a stride of 128; an answer outside is mapped to [CLS]."""
+    results = []
+    for first in range(0, len(dev_windows), 1000):
+        some = dev_windows[first : first + 1000]
         encoded = tokenizer(
             [row.question for row in some], [row.passage for row in some], truncation="only_second", max_length=length,
             stride=128, return_overflowing_tokens=True, return_offsets_mapping=True,
         )  # fmt: skip
         for number, owner in enumerate(encoded["overflow_to_sample_mapping"]):
             kinds, offsets = encoded.sequence_ids(number), encoded["offset_mapping"][number]
-            inside = [place for place, kind in enumerate(kinds) if kind == 1]
+            inside = [position for position, kind in enumerate(kinds) if kind == 1]
             row = {"input_ids": encoded["input_ids"][number], "token_type_ids": encoded["token_type_ids"][number]}
             row |= {"owner": first + owner, "offsets": offsets, "inside": inside}
             if teaching:
                 question = some[owner]
                 begin, end = question.starts[0], question.starts[0] + len(question.answers[0])
                 covered = inside and offsets[inside[0]][0] <= begin and offsets[inside[-1]][1] >= end
-                touched = [place for place in inside if offsets[place][0] < end and offsets[place][1] > begin]
+                touched = [
+                    position for position in inside if offsets[position][0] < end and offsets[position][1] > begin
+                ]
                 spans = (touched[0], touched[-1]) if covered and touched else (0, 0)
                 row |= {"start_positions": spans[0], "end_positions": spans[1]}
-            found.append(row)
-    return found
+            results.append(row)
+    return results
 
 
 def padded(rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
@@ -112,27 +114,27 @@ def padded(rows: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
 
 
 @torch.inference_mode()
-def peer_score(net: Any, rows: list[dict[str, Any]], asked: Any, device: torch.device) -> dict[str, float]:
-    """The best stretch of at most 30 tokens over a question's windows, judged as Firth's are."""
+def peer_score(net: Any, rows: list[dict[str, Any]], dev_windows: Any, device: torch.device) -> dict[str, float]:
+    """Return the scores of the best spans of at most 30 tokens over a question's windows, evaluated as Firth's."""
     best: dict[int, tuple[float, str]] = {}
     began = time.perf_counter()
     order = sorted(range(len(rows)), key=lambda row: -len(rows[row]["input_ids"]))
     for first in range(0, len(order), 128):
         batch = [rows[row] for row in order[first : first + 128]]
         with torch.autocast(device.type, torch.bfloat16, enabled=CUDA):
-            found = net(**{name: tensor.to(device) for name, tensor in padded(batch).items()})
-        starts, ends = found.start_logits.float().cpu().numpy(), found.end_logits.float().cpu().numpy()
+            results = net(**{name: tensor.to(device) for name, tensor in padded(batch).items()})
+        starts, ends = results.start_logits.float().cpu().numpy(), results.end_logits.float().cpu().numpy()
         for row, start, end in zip(batch, starts, ends, strict=True):
-            places = row["inside"]
-            table = start[places][:, None] + end[places][None]
-            table[np.tri(len(places), k=-1, dtype=bool) | ~np.tri(len(places), k=29, dtype=bool)] = -np.inf
+            positions = row["inside"]
+            table = start[positions][:, None] + end[positions][None]
+            table[np.tri(len(positions), k=-1, dtype=bool) | ~np.tri(len(positions), k=29, dtype=bool)] = -np.inf
             one, other = np.unravel_index(int(table.argmax()), table.shape)
             score = float(table[one, other])
             if score > best.get(row["owner"], (-np.inf, ""))[0]:
-                passage = asked[row["owner"]].passage
-                begin, stop = row["offsets"][places[one]][0], row["offsets"][places[other]][1]
+                passage = dev_windows[row["owner"]].passage
+                begin, stop = row["offsets"][positions[one]][0], row["offsets"][positions[other]][1]
                 best[row["owner"]] = score, passage[begin:stop]
     answering = time.perf_counter() - began
-    exact = [exact_match(best[number][1], row.answers) for number, row in enumerate(asked)]
-    overlap = [answer_f1(best[number][1], row.answers) for number, row in enumerate(asked)]
+    exact = [exact_match(best[number][1], row.answers) for number, row in enumerate(dev_windows)]
+    overlap = [answer_f1(best[number][1], row.answers) for number, row in enumerate(dev_windows)]
     return {"exact_match": float(np.mean(exact)), "f1": float(np.mean(overlap)), "answering": answering}

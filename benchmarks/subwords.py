@@ -2,12 +2,11 @@
 
     python benchmarks/subwords.py DATA [--size 30000] [--threads 2] [--rounds 3] [--work FOLDER] [--only wiki-raw]
 
-DATA holds text/wiki17m.txt.xz (100 MB, lower case, one line: cut into lines of 200 words) and text/wiki-raw.txt.xz
-(30 MB). Each training is a process of its own; that package trains from the file on all threads, as Firth does. Taken
-in turns, the best of the rounds counts. The vocabularies are compared: of bytes as they are; of WordPiece from the
-same first ids, since that package numbers ##a, ##b, … in the order of a hash table, another one in each run.
-Not called tokenizers.py, which would hide that package. Results: benchmarks/results/subwords.json and
-docs/results/tokenizers.md.
+DATA holds text/wiki17m.txt.xz (100 MB, lower case, one line: split into lines of 200 words) and text/wiki-raw.txt.xz
+(30 MB). Each training runs in its own process; both train from the file on all threads. Runs are interleaved, and the
+best round counts. The vocabularies are compared: byte-level ones as they are, WordPiece from the same initial ids,
+because that package numbers ##a, ##b, … in the order of a hash table, which differs from run to run. Not called
+tokenizers.py, which would hide that package. Results: benchmarks/results/subwords.json and docs/results/tokenizers.md.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ from firth.kernels import bpe  # noqa: E402
 PAGE = HERE.parent / "docs" / "results" / "tokenizers.md"
 KINDS = {"bytes": "BPE of bytes", "wordpiece": "WordPiece"}
 LINE = 200  # words
-ALL = 10**6  # characters: which of equally rare ones a limit keeps, that package leaves to chance
+ALL = 10**6  # characters: that package breaks ties among rare ones at random
 
 
-# ---- one training, in a process of its own ----
+# ---- one training in its own process ----
 
 
 def train_firth(kind: str, file: str, size: int, threads: int) -> Any:
@@ -75,7 +74,7 @@ def worker(who: str, kind: str, file: str, size: int, threads: int, output: str)
     engine = (train_firth if who == "firth" else train_peer)(kind, file, size, threads)
     seconds = time.perf_counter() - began
     engine.save(output)
-    with Path("/proc/self/status").open() as file:  # getrusage would tell of the parent too
+    with Path("/proc/self/status").open() as file:  # getrusage would include the parent
         memory = next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
     print(json.dumps({"seconds": seconds, "memory": memory}))
 
@@ -84,26 +83,26 @@ def measure(who: str, kind: str, file: Path, size: int, threads: int, output: Pa
     command = [sys.executable, __file__, "--worker", who, kind, str(file), str(size), str(threads), str(output)]
     environment = {**os.environ, "RAYON_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "true"}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return measured
 
 
 # ---- the comparison ----
 
 
 def same(kind: str, file: Path, size: int, mine: Path, theirs: Path) -> str:
-    """Whether vocabulary (and merges) are equal, in words."""
+    """Return in words whether vocabulary (and merges) are equal."""
     a, b = (json.loads(path.read_text(encoding="utf-8"))["model"] for path in (mine, theirs))
     if kind == "bytes":
         return "equal, merges too" if (a["vocab"], a["merges"]) == (b["vocab"], b["merges"]) else "DIFFERENT"
     words = count_pretokens(firth.Corpus(file), "bert", True, firth.Run()).words
-    begin = bpe.start(firth.WordPiece().special_tokens, bpe.alphabet(words), prefix="##")
+    begin = bpe.initial_tokens(firth.WordPiece().special_tokens, bpe.alphabet(words), prefix="##")
     vocab = b["vocab"]
     first = sorted(vocab, key=vocab.__getitem__)[: len(begin.tokens)]
-    place = {token: id for id, token in enumerate(first)}
-    to = np.array([place[token] for token in begin.tokens] + [-1], dtype=np.int32)
-    renumbered = begin._replace(tokens=first, usual=to[begin.usual], marked=to[begin.marked])
-    learned = bpe.learn(words, renumbered, size, 2)
+    new_ids = {token: id for id, token in enumerate(first)}
+    to = np.array([new_ids[token] for token in begin.tokens] + [-1], dtype=np.int32)
+    renumbered = begin._replace(tokens=first, plain_ids=to[begin.plain_ids], affixed_ids=to[begin.affixed_ids])
+    learned = bpe.train(words, renumbered, size, 2)
     return "equal" if {token: id for id, token in enumerate(learned.tokens)} == vocab else "DIFFERENT"
 
 
@@ -123,15 +122,15 @@ def compare(file: Path, kind: str, size: int, threads: int, rounds: int, work: P
     best: dict[str, dict[str, float]] = {}
     for _ in range(rounds):
         for who in ("firth", "tokenizers"):
-            found = measure(who, kind, file, size, threads, work / f"{who}-{kind}.json")
-            if who not in best or found["seconds"] < best[who]["seconds"]:
-                best[who] = found
+            measured = measure(who, kind, file, size, threads, work / f"{who}-{kind}.json")
+            if who not in best or measured["seconds"] < best[who]["seconds"]:
+                best[who] = measured
     equal = same(kind, file, size, work / f"firth-{kind}.json", work / f"tokenizers-{kind}.json")
     return {"kind": KINDS[kind], "bytes": file.stat().st_size, "best": best, "vocabulary": equal}
 
 
 def encoding_speed(file: Path, work: Path, threads: int) -> dict[str, float]:
-    """MB of text a second, from a file to ids on disk."""
+    """Return MB of text per second, from a file to ids on disk."""
     os.environ["FIRTH_CACHE"] = str(work / "cache")
     speeds = {}
     for kind, name in KINDS.items():
@@ -152,13 +151,13 @@ def page(rows: dict[str, list[dict[str, Any]]], speeds: dict[str, float], size: 
     yield ""
     yield "| text | | tokenizers | memory | Firth | memory | | vocabulary |"
     yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"
-    for name, found in rows.items():
-        for row in found:
+    for name, measured in rows.items():
+        for row in measured:
             mine, theirs = row["best"]["firth"], row["best"]["tokenizers"]
-            figures = " | ".join(f"{each['seconds']:.2f} s | {human(each['memory'])}B" for each in (theirs, mine))
+            cells = " | ".join(f"{each['seconds']:.2f} s | {human(each['memory'])}B" for each in (theirs, mine))
             ratio = theirs["seconds"] / mine["seconds"]
             text = f"{name}, {row['bytes'] / 1e6:.0f} MB"
-            yield f"| {text} | {row['kind']} | {figures} | {ratio:.1f}× | {row['vocabulary']} |"
+            yield f"| {text} | {row['kind']} | {cells} | {ratio:.1f}× | {row['vocabulary']} |"
     yield ""
     yield "| a file to ids on disk | MB/s | bytes a token |"
     yield "| --- | ---: | ---: |"

@@ -1,11 +1,11 @@
-"""Summaries of real text that every machine has: the body of a docstring becomes its first line.
+"""Summarization of docstrings: from the body to the first line.
 
     python benchmarks/summaries.py [--packages numpy,scipy] [--budget SECONDS] [--words 60] [--out FOLDER]
 
 Pairs are made from the docstrings of the standard library and the installed packages (`firth.data.docstrings`): the
-target is the first line, the source the first words of what follows it. A tenth of the modules is kept to test on, so
-that no sibling of a test's docstring is learned from. Told: ROUGE-1, -2 and -L (F1) of the model's summaries and of the
-lead, the first line of the body, which is the usual baseline; and of first lines drawn at random.
+target is the first line, the source the first words of what follows it. A tenth of the modules is held out for testing,
+so that no docstring of the same module is in the training data. Reports ROUGE-1, -2 and -L (F1) of the model's
+summaries, of the lead (the first line of the body, the usual baseline), and of random first lines.
 Results: benchmarks/results/summaries.json and docs/results/summaries.md (with --out, in that folder instead).
 """
 
@@ -40,7 +40,7 @@ MOST_TEST = 1000
 
 
 def summarised(packages: Sequence[str] | None, words: int) -> Iterator[tuple[str, Pair]]:
-    """(module, pair) of each docstring that has both a first line and a body."""
+    """Yield (module, pair) of each docstring that has both a first line and a body."""
     for name, text in python_docstrings(packages, report=LogLines(progress=False)):
         first, _, body = text.strip().partition("\n")
         target = " ".join(re.findall(r"\w+|[^\w\s]", first.lower()))
@@ -56,11 +56,11 @@ def held_back(module: str) -> bool:
 
 
 def measure(packages: Sequence[str] | None, words: int, run: firth.Run, changes: dict[str, Any]) -> dict[str, Any]:
-    found = list(summarised(packages, words))
-    training = [pair for module, pair in found if not held_back(module)]
+    result = list(summarised(packages, words))
+    training = [pair for module, pair in result if not held_back(module)]
     targets = {pair.target for pair in training}
-    # What stands word for word among the learned first lines would be remembered, not summarised.
-    test = [pair for module, pair in found if held_back(module) and pair.target not in targets]
+    # First lines that also occur in the training data would be memorized, not summarized.
+    test = [pair for module, pair in result if held_back(module) and pair.target not in targets]
     test = Random(1).sample(test, min(MOST_TEST, len(test)))
     method = firth.Seq2Seq(**{**SETTINGS, **changes})
     began = time.perf_counter()
@@ -89,15 +89,15 @@ def measure(packages: Sequence[str] | None, words: int, run: firth.Run, changes:
     }
 
 
-def page(found: dict[str, Any], words: int) -> Iterator[str]:
-    yield f"`python benchmarks/summaries.py` on {found['device']}, {time.strftime('%Y-%m-%d')}."
-    yield f"{found['pairs']:,} docstrings to learn from, {found['test']:,} of other modules to test on; the first"
-    yield f"{words} words of the body become the first line. {found['parameters'] / 1e6:.1f} M parameters,"
-    yield f"{found['epochs']} epochs in {found['seconds']:.0f} s."
+def page(result: dict[str, Any], words: int) -> Iterator[str]:
+    yield f"`python benchmarks/summaries.py` on {result['device']}, {time.strftime('%Y-%m-%d')}."
+    yield f"{result['pairs']:,} docstrings to learn from, {result['test']:,} of other modules to test on; the first"
+    yield f"{words} words of the body become the first line. {result['parameters'] / 1e6:.1f} M parameters,"
+    yield f"{result['epochs']} epochs in {result['seconds']:.0f} s."
     yield ""
     yield "| | ROUGE-1 | ROUGE-2 | ROUGE-L |"
     yield "| --- | ---: | ---: | ---: |"
-    for name, scores in found["rouge"].items():
+    for name, scores in result["rouge"].items():
         yield f"| {name} | {' | '.join(f'{score:.1f}' for score in scores)} |"
 
 
@@ -112,15 +112,15 @@ def main() -> None:
     changes = {name: json.loads(value) for name, _, value in (item.partition("=") for item in arguments.set)}
     run = firth.Run(budget=arguments.budget, report=LogLines(progress=False))
     packages = arguments.packages.split(",") if arguments.packages else None
-    found = measure(packages, arguments.words, run, changes)
+    result = measure(packages, arguments.words, run, changes)
     record = (arguments.out or HERE / "results") / "summaries.json"
     written = (arguments.out or HERE.parent / "docs" / "results") / "summaries.md"
     for path in (record, written):
         path.parent.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-    written.write_text("\n".join([*page(found, arguments.words), ""]), encoding="utf-8")
-    print(json.dumps(found["examples"], indent=1, ensure_ascii=False))
-    print("\n".join(page(found, arguments.words)))
+    record.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+    written.write_text("\n".join([*page(result, arguments.words), ""]), encoding="utf-8")
+    print(json.dumps(result["examples"], indent=1, ensure_ascii=False))
+    print("\n".join(page(result, arguments.words)))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Settings of supervised training by the amount of data: what the defaults were chosen by, and what they come to.
+"""Defaults of supervised training by the amount of data: how they were selected, and their results.
 
     python benchmarks/supervised_defaults.py words DATA [--choose]
     python benchmarks/supervised_defaults.py networks DATA WEIGHTS [--choose]
 
 `words` is FastTextClassifier, `networks` fine-tuning of WEIGHTS (a folder of Hugging Face's, such as all-MiniLM-L6-v2).
-With `--choose`, a grid of settings on the data sets that the defaults were chosen by; without, the defaults as they
-are, beside the former ones and the tf-idf baseline, on data sets that nothing was chosen by. DATA holds sentences/,
-documents/ and qa/. Each data set gives 200, 1,000 and 5,000 rows, and all of them; tests are rows of their own.
+With `--choose`, a grid of settings on the data sets that the defaults were selected on; without, the defaults, the
+former ones and the tf-idf baseline, on data sets not used for the selection. DATA holds sentences/, documents/ and qa/.
+Each data set gives 200, 1,000 and 5,000 rows, and all of them; test rows are separate.
 Results: benchmarks/results/supervised_*.json and docs/results/supervised_*.md.
 """
 
@@ -47,7 +47,7 @@ Row = tuple[str, str]
 SIZES = (200, 1000, 5000, 0)  # 0: all
 PACKAGES = ("numpy", "scipy", "pandas", "sklearn", "networkx", "matplotlib", "docutils", "click", "pyarrow", "jinja2")
 MOST_DOCSTRINGS = 10_000
-TEST = 2000  # rows held back where a data set has no test of its own
+TEST = 2000  # rows held out if a data set has no test set
 EPOCHS, RATES = (5, 10, 25, 50, 100), (0.1, 0.25, 0.5, 1.0)
 
 
@@ -67,8 +67,8 @@ def tsv(path: Path, text: int, label: int, header: bool = True) -> list[Row]:
 
 def frequent(rows: list[Row], labels: int) -> list[Row]:
     """The rows of the most frequent labels."""
-    kept = {label for label, _ in Counter(label for _, label in rows).most_common(labels)}
-    return [row for row in rows if row[1] in kept]
+    frequent_labels = {label for label, _ in Counter(label for _, label in rows).most_common(labels)}
+    return [row for row in rows if row[1] in frequent_labels]
 
 
 def parted(rows: list[Row]) -> tuple[list[Row], list[Row]]:
@@ -84,14 +84,14 @@ def sst2(data: Path) -> tuple[list[Row], list[Row]]:
 
 
 def questions(data: Path) -> tuple[list[Row], list[Row]]:
-    """SQuAD's questions, by the article they are asked of: 44 labels."""
+    """SQuAD's questions by article: 44 labels."""
     articles = json.loads(text_of(data / "qa/squad-train-part.json"))["data"]
     return parted(
         [
-            (asked["question"], article["title"])
+            (question["question"], article["title"])
             for article in articles
             for part in article["paragraphs"]
-            for asked in part["qas"]
+            for question in part["qas"]
         ]
     )
 
@@ -101,10 +101,10 @@ def docstrings(data: Path) -> tuple[list[Row], list[Row]]:
     from firth.data.docstrings import python_docstrings
 
     folders = [Path(np.__file__).parents[1]]
-    found = [
+    outcome = [
         (text, name.partition(".")[0]) for name, text in python_docstrings(PACKAGES, folders=folders, report=Nothing())
     ]
-    train, test = parted(found)
+    train, test = parted(outcome)
     return train[:MOST_DOCSTRINGS], test
 
 
@@ -121,14 +121,14 @@ def newsgroups(data: Path) -> tuple[list[Row], list[Row]]:
 
 
 def cola(data: Path) -> tuple[list[Row], list[Row]]:
-    """Sentences that are grammatical or not: 2 labels, which words hardly tell."""
+    """Sentences that are grammatical or not: 2 labels, hardly predictable from single words."""
     train, test = (tsv(data / f"sentences/cola/{name}.tsv", 3, 1, header=False) for name in ("train", "dev"))
     random.Random(1).shuffle(train)
     return train, test
 
 
 def speakers(data: Path) -> tuple[list[Row], list[Row]]:
-    """Speeches of Shakespeare's, by who speaks: the 40 who speak most."""
+    """Shakespeare's speeches by speaker: the 40 most frequent ones."""
     speeches = re.findall(r"^([A-Z][\w ]+):\n(.+?)\n\n", text_of(data / "text/tinyshakespeare.txt"), re.M | re.S)
     return parted(frequent([(text.replace("\n", " "), name) for name, text in speeches], 40))
 
@@ -150,24 +150,24 @@ REPORT = {"newsgroups": newsgroups, "cola": cola, "speakers": speakers, "topics"
 def classified(train: list[Row], test: list[Row], seed: int, **options: Any) -> dict[str, Any]:
     method = firth.FastTextClassifier(**options)
     model = method.fit(train, firth.Run(seed=seed, threads=1, report=Nothing()))
-    figures = {name: model.training.get(name) for name in ("chosen", "seconds", "scoring_seconds")}
-    return {"accuracy": classification(model, test).accuracy, **figures}
+    metrics = {name: model.training.get(name) for name in ("chosen", "seconds", "scoring_seconds")}
+    return {"accuracy": classification(model, test).accuracy, **metrics}
 
 
 def words_report(data: Path) -> Iterator[dict[str, Any]]:
-    """The former defaults (fastText's), those of now, and tf-idf with a logistic regression."""
+    """The former defaults (fastText's), the current ones, and tf-idf with a logistic regression."""
     for name, rows in REPORT.items():
         train, test = rows(data)
         for size in SIZES:
             part = train[:size] if size else train
             if size > len(train):
                 continue
-            found = {
+            outcome = {
                 "former": classified(part, test, 1, epochs=5, learning_rate=0.1, held_out=0.0),
                 "now": classified(part, test, 1),
                 "now, all rows": classified(part, test, 1, held_out=0.0),
             }
-            yield {"data": name, "rows": len(part), **found, **baselines(part, test)}
+            yield {"data": name, "rows": len(part), **outcome, **baselines(part, test)}
 
 
 def baselines(train: list[Any], test: list[Any]) -> dict[str, float]:
@@ -204,8 +204,8 @@ def words_grid(data: Path) -> Iterator[dict[str, Any]]:
             part = train[:size] if size else train
             for epochs, rate in itertools.product(EPOCHS if size else EPOCHS[:4], RATES):
                 some = test[:1000] if len(train) > 20_000 else test
-                found = classified(part, some, 1, epochs=epochs, learning_rate=rate, held_out=0.0)
-                yield {"data": name, "rows": len(part), "words": length, "epochs": epochs, "rate": rate, **found}
+                outcome = classified(part, some, 1, epochs=epochs, learning_rate=rate, held_out=0.0)
+                yield {"data": name, "rows": len(part), "words": length, "epochs": epochs, "rate": rate, **outcome}
 
 
 # ---- fine-tuning ----
@@ -238,8 +238,8 @@ def subjects(data: Path) -> tuple[list[Row], list[Row]]:
     """20 newsgroups by the subject lines alone: 20 labels."""
 
     def lines(rows: list[Row]) -> list[Row]:
-        found = [(re.search(r"^Subject: (?:Re: )*(.+)$", text, re.M | re.I), label) for text, label in rows]
-        return [(line[1], label) for line, label in found if line]
+        outcome = [(re.search(r"^Subject: (?:Re: )*(.+)$", text, re.M | re.I), label) for text, label in rows]
+        return [(line[1], label) for line, label in outcome if line]
 
     train, test = newsgroups(data)
     random.Random(1).shuffle(test)
@@ -247,13 +247,13 @@ def subjects(data: Path) -> tuple[list[Row], list[Row]]:
 
 
 def stsb(data: Path) -> tuple[list[Any], list[Any]]:
-    """Pairs of sentences with a number from 0 to 5: how much they mean the same."""
-    found = []
+    """Pairs of sentences with a similarity from 0 to 5."""
+    outcome = []
     for name in ("train", "test"):
         lines = csv.reader(io.StringIO(text_of(data / f"sentences/stsb-en-{name}.csv")))
-        found.append([((line[0], line[1]), float(line[2])) for line in lines])
-    random.Random(1).shuffle(found[0])
-    return found[0], found[1]
+        outcome.append([((line[0], line[1]), float(line[2])) for line in lines])
+    random.Random(1).shuffle(outcome[0])
+    return outcome[0], outcome[1]
 
 
 TUNED_CHOOSE = {"sst2": sst2, "questions": questions}
@@ -272,10 +272,10 @@ def tuned(data: str, base: Any, train: list[Any], test: list[Any], seed: int, **
         model.net.cuda()
     texts, right = [text for text, _ in test], [label for _, label in test]
     if data == "stsb":
-        found = model.estimate(texts)
-        return {"spearman": correlation(ranks(np.array(right)), ranks(found.astype(float))), "seconds": seconds}
-    found = [best[0][0] for best in model.predict(texts, report=Nothing())]
-    accuracy = statistics.mean(a == b for a, b in zip(found, right, strict=True))
+        outcome = model.estimate(texts)
+        return {"spearman": correlation(ranks(np.array(right)), ranks(outcome.astype(float))), "seconds": seconds}
+    outcome = [best[0][0] for best in model.predict(texts, report=Nothing())]
+    accuracy = statistics.mean(a == b for a, b in zip(outcome, right, strict=True))
     return {"accuracy": accuracy, "seconds": seconds, **baselines(train, test)}
 
 
@@ -287,21 +287,21 @@ def tuned_grid() -> Iterator[dict[str, Any]]:
 
 
 def tuned_report() -> Iterator[dict[str, Any]]:
-    """The former defaults and those of now, on data sets that nothing was chosen by."""
+    """Evaluate the former and the current defaults on data sets not used for the selection."""
     former = {"pool": "cls", "learning_rate": 5e-5, "epochs": 3}
     for data, (name, options) in itertools.product(TUNED_REPORT, (("former", former), ("now", {}))):
         yield {"data": data, "rows": 200, "seed": 1, "settings": name, **options}
 
 
 def tuned_one(job: dict[str, Any], data: Path, weights: Path) -> dict[str, Any]:
-    """In a process of its own."""
+    """Run one fine-tuning in its own process."""
     torch.set_num_threads(1)
     sets = {**TUNED_CHOOSE, **TUNED_REPORT}
     train, test = loaded(sets[job["data"]], data)
     options = {name: value for name, value in job.items() if name not in ("data", "rows", "seed", "settings")}
     size = job["rows"] or len(train)
-    found = tuned(job["data"], opened(weights), train[:size], test[:TUNED_TEST], job["seed"], **options)
-    return {**job, **found}
+    outcome = tuned(job["data"], opened(weights), train[:size], test[:TUNED_TEST], job["seed"], **options)
+    return {**job, **outcome}
 
 
 @functools.cache
@@ -354,9 +354,9 @@ def main() -> None:
         tried = (words_grid if arguments.choose else words_report)(arguments.data)
     else:
         tried = networks(list(tuned_grid() if arguments.choose else tuned_report()), arguments)
-    for found in tried:
-        results.append(found)
-        print(json.dumps(found), flush=True)
+    for outcome in tried:
+        results.append(outcome)
+        print(json.dumps(outcome), flush=True)
         record.write_text(json.dumps(results, indent=1) + "\n")
     if not arguments.choose:
         page = words_page if arguments.what == "words" else networks_page

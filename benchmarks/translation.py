@@ -3,10 +3,10 @@
     python benchmarks/translation.py DATA [--only transformer:de-en] [--epochs N] [--budget SECONDS] [--out FOLDER]
 
 DATA holds translation/multi30k/{train,val}.lc.norm.tok.{de,en} (also .xz) and test_2016_flickr.lc.norm.tok.{de,en}:
-text that is tokenised and in lower case. So BLEU is sacrebleu's with tokenize="none" against these tokens, as published
-figures on this form of the data are; "13a" beside it cuts some words further. Runs on a GPU where there is one. Told:
-BLEU of a beam of 5 and of greedy search, seconds of training (tokenizer and held-out measures among them) and of
-translating, parameters, target tokens a second. Results: benchmarks/results/translation.json and
+tokenized, lowercased text. So BLEU is sacrebleu's with tokenize="none" on these tokens, as in published results on this
+form of the data; "13a" splits some words further. Uses a GPU if available. Reports BLEU of beam search (5) and greedy
+search, seconds of training (including tokenizer and held-out evaluation) and of translation, parameters, target tokens
+per second. Results: benchmarks/results/translation.json and
 docs/results/translation.md (with --out, in that folder instead); a run adds to what is there.
 """
 
@@ -31,7 +31,7 @@ import firth  # noqa: E402
 from firth.core.report import LogLines  # noqa: E402
 from firth.evaluate.translation import bleu  # noqa: E402
 
-# Small data: strong dropout, and batches that give some hundred steps an epoch.
+# Small data: strong dropout, and batches for a few hundred steps per epoch.
 SETTINGS: dict[str, dict[str, Any]] = {
     "transformer": {
         "layers": 4, "dim": 256, "heads": 4, "hidden": 1024, "dropout": 0.3, "label_smoothing": 0.1,
@@ -48,7 +48,7 @@ BEAM, PENALTY = 5, 1.0
 
 
 def file(data: Path, name: str) -> Path:
-    """A file of the data set, packed or not."""
+    """Open a file of the data set, compressed or not."""
     plain = data / "translation" / "multi30k" / name
     return plain if plain.exists() else plain.with_name(plain.name + ".xz")
 
@@ -67,45 +67,45 @@ def measure(data: Path, architecture: str, direction: str, run: firth.Run, chang
     test = list(pairs(data, "test_2016_flickr", direction))
     sources, right = [pair.source for pair in test], [pair.target for pair in test]
     began = time.perf_counter()
-    found = model.translate(sources, beam=BEAM, length_penalty=PENALTY)
+    result = model.translate(sources, beam=BEAM, length_penalty=PENALTY)
     translating = time.perf_counter() - began
-    figures = model.training
+    metrics = model.training
     return {
         "architecture": architecture,
         "direction": direction,
-        "bleu": bleu(found, right),
-        "bleu_13a": bleu(found, right, "13a"),
+        "bleu": bleu(result, right),
+        "bleu_13a": bleu(result, right, "13a"),
         "greedy": bleu(model.translate(sources, beam=1), right),
         "copy": bleu(sources, right),
         "seconds": seconds,
         "translating": translating,
-        "parameters": figures["parameters"],
-        "tokens_per_second": figures["tokens_per_second"],
-        "epochs": figures["finished_epochs"],
-        "perplexity": figures["perplexity"],
-        "best_at": min(figures["held_out"], key=lambda found: found["held_out_loss"])["share"],
+        "parameters": metrics["parameters"],
+        "tokens_per_second": metrics["tokens_per_second"],
+        "epochs": metrics["finished_epochs"],
+        "perplexity": metrics["perplexity"],
+        "best_at": min(metrics["held_out"], key=lambda result: result["held_out_loss"])["share"],
         "options": method.options(),
-        "device": figures.get("device", "CPU"),
-        "examples": [[sources[n], found[n], right[n]] for n in (0, 100, 500)],
+        "device": metrics.get("device", "CPU"),
+        "examples": [[sources[n], result[n], right[n]] for n in (0, 100, 500)],
     }
 
 
 def page(results: dict[str, dict[str, Any]]) -> Iterator[str]:
-    devices = sorted({found["device"] for found in results.values()})
+    devices = sorted({result["device"] for result in results.values()})
     yield f"`python benchmarks/translation.py DATA` on {', '.join(devices)}, {time.strftime('%Y-%m-%d')}. Multi30k,"
     yield "29,000 pairs to learn from, test 2016 (1,000). BLEU over the data's own tokens (sacrebleu, `tokenize=none`),"
     yield "beam 5."
     yield ""
     yield "| model | | BLEU | greedy | `13a` | parameters | s to learn | epochs | tokens/s | s to translate |"
     yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
-    for found in results.values():
+    for result in results.values():
         yield (
-            f"| {found['architecture']} | {found['direction'].replace('-', ' → ')} | {found['bleu']:.2f} "
-            f"| {found['greedy']:.2f} | {found['bleu_13a']:.2f} | {found['parameters'] / 1e6:.1f} M "
-            f"| {found['seconds']:.0f} | {found['epochs']} "
-            f"| {found['tokens_per_second']:,.0f} | {found['translating']:.1f} |"
+            f"| {result['architecture']} | {result['direction'].replace('-', ' → ')} | {result['bleu']:.2f} "
+            f"| {result['greedy']:.2f} | {result['bleu_13a']:.2f} | {result['parameters'] / 1e6:.1f} M "
+            f"| {result['seconds']:.0f} | {result['epochs']} "
+            f"| {result['tokens_per_second']:,.0f} | {result['translating']:.1f} |"
         )
-    copies = {found["direction"]: found["copy"] for found in results.values()}
+    copies = {result["direction"]: result["copy"] for result in results.values()}
     yield ""
     yield "The source copied has " + ", ".join(f"{score:.1f} BLEU ({way})" for way, score in copies.items()) + "."
 

@@ -1,14 +1,15 @@
-"""Users without a history: what is known of them by whom they follow.
+"""Users without a history: recommendations from the social graph.
 
     python benchmarks/users.py DATA [--seeds 3]
 
-DATA holds people/lastfm/data1.txt and test1.txt (user, artist, plays a line) and trustnetwork.txt (who follows whom). A
-fifth of the users is held out: none of their plays is told, their links are. Artists are ranked by the others' plays:
+DATA holds people/lastfm/data1.txt and test1.txt (user, artist, plays per line) and trustnetwork.txt (links between
+users). A fifth of the users is held out: their links are known, their plays are not. Artists are ranked by the others'
+plays:
 
-- popularity: how many had them;
-- friends: how many of those whom the user is linked with had them;
-- node2vec: how many of the 50 nearest users by vectors of the graph had them, nearer ones counting more;
-- node2vec to ALS: a ridge regression from vectors of the graph to those that ALS gives the others.
+- popularity: the number of users who played them;
+- friends: the number of linked users who played them;
+- node2vec: the number of the 50 nearest users by node vectors who played them, weighted by similarity;
+- node2vec to ALS: a ridge regression from node vectors to the user vectors of ALS.
 
 Results: benchmarks/results/users.json and docs/results/users.md. Half a minute.
 """
@@ -42,7 +43,7 @@ def read(data: Path) -> tuple[list[tuple[str, str, float]], firth.Graph]:
 
 
 def trial(plays: list[tuple[str, str, float]], graph: firth.Graph, seed: int) -> dict[str, float]:
-    """Recall@20 of each way, on the users that were held out."""
+    """Return the recall@20 of each method on the held-out users."""
     run = firth.Run(seed=seed)
     linked = sorted({user for user, _, _ in plays} & set(graph.keys))
     held = set(np.random.default_rng(seed).permutation(linked)[: len(linked) // 5].tolist())
@@ -79,9 +80,9 @@ def trial(plays: list[tuple[str, str, float]], graph: firth.Graph, seed: int) ->
             "node2vec to ALS": items.matrix @ (mean + nodes.unit[nodes.row(user)] @ turn),
         }
         for way, scores in ways.items():
-            best = np.lexsort((-popular, -scores))[:BEST]  # of equals the more popular
-            found = {items.keys[row] for row in best}
-            recalls[way].append(len(found & right) / min(BEST, len(right)))
+            best = np.lexsort((-popular, -scores))[:BEST]  # ties go to the more popular
+            recommended = {items.keys[row] for row in best}
+            recalls[way].append(len(recommended & right) / min(BEST, len(right)))
     return {way: float(np.mean(values)) for way, values in recalls.items()}
 
 
@@ -107,8 +108,8 @@ def main() -> None:
     options = parser.parse_args()
     plays, graph = read(options.data)
     trials = [trial(plays, graph, seed) for seed in range(1, options.seeds + 1)]
-    facts = {"users": len({user for user, _, _ in plays}), "links": len(graph.neighbors) // 2}
-    write({"date": time.strftime("%Y-%m-%d"), **facts, "trials": trials})
+    sizes = {"users": len({user for user, _, _ in plays}), "links": len(graph.neighbors) // 2}
+    write({"date": time.strftime("%Y-%m-%d"), **sizes, "trials": trials})
     print(json.dumps(trials, indent=1))
 
 

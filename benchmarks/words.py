@@ -3,10 +3,9 @@
     python benchmarks/words.py DATA [--words 0] [--rounds 3] [--seeds 3] [--work FOLDER] [--only speed|quality]
 
 DATA holds text/wiki17m.txt.xz (or any .txt under that name) and words/questions-words.txt, EN-WS-353-ALL.txt,
-EN-SIMLEX-999.txt. Speed is told in words of the raw text a second of training, the vocabulary pass left out for
-everyone; the best of the rounds counts. `--words`: only the first so many, of whose rows caches hold more. Quality: the
-whole text, 5 epochs, the mean over seeds, on the questions that all models answer. Vectors go to the work folder and
-are not trained again when they are there.
+EN-SIMLEX-999.txt. Speed is raw words per second of training, without the vocabulary pass; the best round counts.
+`--words` uses only the first words of the text, whose fewer rows fit the caches better. Quality: the full text, 5
+epochs, the mean over seeds, on the questions that all models answer. Vectors are saved to the work folder and reused.
 Results: benchmarks/results/words.json and docs/results/words.md.
 """
 
@@ -39,7 +38,7 @@ THREADS = 2
 
 
 def plain_text(data: Path, work: Path) -> Path:
-    """The corpus as a plain file: peers can't read .xz."""
+    """Return the corpus as a plain file, because the other libraries can't read .xz."""
     plain, packed = work / "wiki17m.txt", data / "text" / "wiki17m.txt.xz"
     if not plain.exists():
         with lzma.open(packed) as source, plain.open("wb") as target:
@@ -48,7 +47,7 @@ def plain_text(data: Path, work: Path) -> Path:
 
 
 def first_words(text: Path, words: int, work: Path) -> Path:
-    """The text, or only so many of its words."""
+    """Return the text, or only its first words."""
     if not words:
         return text
     part = work / f"first-{words}.txt"
@@ -65,7 +64,7 @@ def firth_speed(method: firth.Method, isa: str = "", **run: Any) -> Callable[[Pa
     def measure(corpus: Path) -> float:
         os.environ["FIRTH_ISA"] = isa
         settings = firth.Run(**{"threads": THREADS, **run})
-        # Twice: a run of seconds meets other work on the machine by luck, one of a minute for sure.
+        # Short runs are timed twice, because they are more sensitive to other load.
         speeds = [method.fit(firth.Corpus(corpus), settings).training["words_per_second"] for _ in range(2)]
         os.environ["FIRTH_ISA"] = ""
         return float(max(speeds))
@@ -108,9 +107,9 @@ def measure_speed(corpus: Path, words: int, rounds: int) -> list[dict[str, Any]]
     for turn in range(rounds):
         for group, names in rows.items():
             for name, measure in names.items():
-                found = measure(corpus)
-                best[group, name] = max(found, best.get((group, name), 0.0))
-                print(f"round {turn + 1}  {group:<16} {name:<26} {found / 1e6:6.2f}M words/s", file=sys.stderr)
+                outcome = measure(corpus)
+                best[group, name] = max(outcome, best.get((group, name), 0.0))
+                print(f"round {turn + 1}  {group:<16} {name:<26} {outcome / 1e6:6.2f}M words/s", file=sys.stderr)
     return [
         {
             "group": group,
@@ -142,20 +141,20 @@ def quality_runs() -> dict[str, tuple[str, Any]]:
 
 
 def trained(name: str, kind: str, settings: Any, seed: int, text: Path, work: Path) -> firth.Vectors:
-    """Vectors, from the work folder where they are there."""
-    place = work / f"{name.replace(' ', '-').replace(',', '')}-{seed}"
-    keys = Path(f"{place}.keys.txt")
+    """Return vectors, from the work folder if present."""
+    vectors_path = work / f"{name.replace(' ', '-').replace(',', '')}-{seed}"
+    keys = Path(f"{vectors_path}.keys.txt")
     if not keys.exists():
         began = time.perf_counter()
         if kind == "gensim":
-            train_peer("gensim", corpus=text, seed=seed, threads=THREADS, output=str(place), **settings)
+            train_peer("gensim", corpus=text, seed=seed, threads=THREADS, output=str(vectors_path), **settings)
         else:
             run = firth.Run(seed=seed, threads=THREADS, deterministic=kind == "deterministic")
             vectors = settings.fit(firth.Corpus(text), run).vectors
-            np.save(f"{place}.npy", vectors.matrix)
+            np.save(f"{vectors_path}.npy", vectors.matrix)
             keys.write_text("\n".join(vectors.keys) + "\n", encoding="utf-8")
         print(f"{name} seed {seed}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    return firth.Vectors(keys.read_text(encoding="utf-8").split("\n")[:-1], np.load(f"{place}.npy"))
+    return firth.Vectors(keys.read_text(encoding="utf-8").split("\n")[:-1], np.load(f"{vectors_path}.npy"))
 
 
 def measure_quality(data: Path, text: Path, work: Path, seeds: int) -> list[dict[str, Any]]:
@@ -167,23 +166,23 @@ def measure_quality(data: Path, text: Path, work: Path, seeds: int) -> list[dict
 
 
 def judged(data: Path, models: dict[str, list[firth.Vectors]]) -> list[dict[str, Any]]:
-    """The tests of words for each model, on the questions that all of them answer; one entry a seed."""
+    """Evaluate each model on the questions that all of them answer; one entry per seed."""
     everything = [vectors for runs in models.values() for vectors in runs]
     questions = evaluate.common_questions(evaluate.read_questions(data / "words" / "questions-words.txt"), *everything)
     pairs = {name: evaluate.read_pairs(data / "words" / f"EN-{name}.txt") for name in ("WS-353-ALL", "SIMLEX-999")}
     rows = []
     for name, runs in models.items():
-        found = [evaluate.analogies(vectors, questions) for vectors in runs]
+        outcome = [evaluate.analogies(vectors, questions) for vectors in runs]
         similar = {
             task: [evaluate.word_similarity(vectors, pairs[task]).spearman for vectors in runs] for task in pairs
         }
         rows.append(
             {
                 "name": name,
-                "questions": found[0].total.answered,
-                "analogies": [result.total.accuracy for result in found],
-                "semantic": [result.semantic.accuracy for result in found],
-                "syntactic": [result.syntactic.accuracy for result in found],
+                "questions": outcome[0].total.answered,
+                "analogies": [result.total.accuracy for result in outcome],
+                "semantic": [result.semantic.accuracy for result in outcome],
+                "syntactic": [result.syntactic.accuracy for result in outcome],
                 "ws353": similar["WS-353-ALL"],
                 "simlex": similar["SIMLEX-999"],
             }
@@ -191,7 +190,7 @@ def judged(data: Path, models: dict[str, list[firth.Vectors]]) -> list[dict[str,
     return rows
 
 
-# ---- what is written ----
+# ---- results page ----
 
 
 def speed_table(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -225,9 +224,10 @@ def write_results(results: dict[str, Any]) -> None:
         ]
         lines += [*speed_table(results["speed"]), ""]
     if "quality" in results:
-        asked, seeds = results["quality"][0]["questions"], len(results["quality"][0]["analogies"])
+        question_count, seeds = results["quality"][0]["questions"], len(results["quality"][0]["analogies"])
         lines += [
-            f"The whole text (16.9M words), 5 epochs, 100d; analogies of {asked:,} questions among the 30,000 most "
+            f"The whole text (16.9M words), 5 epochs, 100d; analogies of {question_count:,} questions "
+            "among the 30,000 most "
             f"frequent words that every model answers; {f'mean of {seeds} seeds' if seeds > 1 else 'one seed'}:",
             "",
             *quality_table(results["quality"]),
@@ -240,7 +240,7 @@ def write_results(results: dict[str, Any]) -> None:
 def machine() -> str:
     with Path("/proc/cpuinfo").open() as file:
         model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), platform.machine())
-    return f"{model}, {kernels.chosen_isa()}"
+    return f"{model}, {kernels.active_isa()}"
 
 
 def main() -> None:

@@ -1,11 +1,11 @@
-"""The workbench's map: 100,000 points dragged about in a browser, drawn without a GPU.
+"""The workbench's map: 100,000 points dragged in a browser, rendered without a GPU.
 
     python benchmarks/workbench.py [--points 100000] [--seconds 5] [--rounds 3]
 
-Needs Chromium, playwright and psutil. The points are 40 heaps in 32 dimensions, the browser is headless and draws by
-SwiftShader, the slowest renderer there is. "drawn" are frames of the map in the seconds of the drag; "processor" is the
-time of all the browser's processes for one of them, which does not depend on who else uses the machine; "scripts" the
-page's own part of it. The best of the rounds counts.
+Needs Chromium, playwright and psutil. The points are 40 clusters in 32 dimensions; the browser is headless and renders
+with SwiftShader, a software renderer. "drawn" is frames per second during the drag; "processor" is the CPU time of all
+browser processes per frame, which does not depend on other load; "scripts" is the page's part of it. The best round
+counts.
 Results: benchmarks/results/workbench.json and docs/results/workbench.md.
 """
 
@@ -55,7 +55,7 @@ def write_points(path: Path, count: int) -> None:
 
 
 def processor_seconds() -> dict[str, float]:
-    """Of the browser's processes, by their kind."""
+    """Return the CPU seconds of the browser's processes by type."""
     import psutil
 
     spent: dict[str, float] = {}
@@ -100,9 +100,9 @@ def measure(address: str, rounds: int, seconds: float) -> dict[str, float]:
         page.goto(f"{address}#/map")  # with its token
         page.wait_for_selector(".legend", timeout=120_000)
         shown = time.perf_counter() - start
-        found = [dragged(page, seconds) for _ in range(rounds)]
+        measured = [dragged(page, seconds) for _ in range(rounds)]
         browser.close()
-    return {"shown": shown, **max(found, key=lambda each: each["drawn"])}
+    return {"shown": shown, **max(measured, key=lambda each: each["drawn"])}
 
 
 def main() -> None:
@@ -117,17 +117,17 @@ def main() -> None:
         command = [sys.executable, "-m", "firth", "studio", str(path), "--port", "0"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
             assert server.stdout is not None
-            found = measure(server.stdout.readline().strip(), given.rounds, given.seconds)
+            measured = measure(server.stdout.readline().strip(), given.rounds, given.seconds)
             server.terminate()
-    RESULTS.write_text(json.dumps({"machine": machine(), "points": given.points, **found}, indent=1) + "\n")
+    RESULTS.write_text(json.dumps({"machine": machine(), "points": given.points, **measured}, indent=1) + "\n")
     PAGE.write_text(
         f"`python benchmarks/workbench.py` on {machine()}, {datetime.date.today()}.\n"
         "Drawn in software (SwiftShader).\n\n"
         f"| {given.points:,} points | |\n| --- | ---: |\n"
-        f"| until the map stands, the placing of the points among it | {found['shown']:.1f} s |\n"
-        f"| frames a second while it is dragged | {found['drawn']:.1f} |\n"
-        f"| processor time of a frame, all of the browser | {found['processor']:.0f} ms |\n"
-        f"| the page's own part of it | {found['scripts']:.0f} ms |\n"
+        f"| until the map stands, the placing of the points among it | {measured['shown']:.1f} s |\n"
+        f"| frames a second while it is dragged | {measured['drawn']:.1f} |\n"
+        f"| processor time of a frame, all of the browser | {measured['processor']:.0f} ms |\n"
+        f"| the page's own part of it | {measured['scripts']:.0f} ms |\n"
     )
     print(PAGE.read_text())
 

@@ -2,9 +2,9 @@
 
     python benchmarks/workbench_pictures.py [NAME…] [--models FOLDER]
 
-Without NAMEs (map, train, …) all of them. Makes its own data and models; with --models they are kept in FOLDER for the
-next time. Needs Chromium, playwright, umap-learn, and the packages whose documentation is read, pandas among them.
-Writes docs/_static/workbench-*.png; five minutes, most of them for the models.
+Without NAMEs (map, train, …) all of them. Generates its data and models; --models saves them in FOLDER for reuse. Needs
+Chromium, playwright, umap-learn, and the packages whose docstrings are used, such as pandas. Writes
+docs/_static/workbench-*.png in about five minutes.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ import firth  # noqa: E402
 from firth.data.world import World  # noqa: E402
 
 PACKAGES = ("matplotlib", "numpy", "pandas", "scipy", "sklearn")
-MINUTES = 120_000  # milliseconds, for what takes some
-# What is opened, and how tall the window is
+MINUTES = 120_000  # milliseconds, for slow steps
+# the page, and the height of the window
 PICTURES = {
     "models": ("", 860),
     "map": ("map?of=model/skipgram/words&method=umap&k=7&point=eigenvalues", 860),
@@ -53,12 +53,12 @@ PICTURES = {
     "train": (
         "train?data=root/python.jsonl&method=skipgram&method=glove&o.skipgram.epochs=20",
         860,
-    ),  # the last: it keeps the machine busy
+    ),  # last, because it keeps the machine busy
 }
 
 
 def make(folder: Path, data: Path) -> None:
-    """What the pictures show: models and an index in `folder`, their data in `data`."""
+    """Create the models and the index in `folder`, and their data in `data`."""
     data.mkdir(parents=True, exist_ok=True)
     firth_command("corpus", "python", *(f"--package={name}" for name in PACKAGES), "-o", data / "python.jsonl")
     write_tickets(data / "tickets.csv")
@@ -89,13 +89,13 @@ def make(folder: Path, data: Path) -> None:
 
 
 def opened(browser: Browser, address: str, name: str) -> Page:
-    """The page, ready to be taken."""
+    """Open a page and wait until it is ready for its screenshot."""
     where, tall = PICTURES[name]
     colours = "dark" if name == "groups" else "light"
     page = browser.new_page(viewport={"width": 1280, "height": tall}, color_scheme=colours, reduced_motion="reduce")
     page.set_default_timeout(MINUTES)
     page.goto(with_token(f"{address}/#/{where}"))
-    page.wait_for_timeout(1000)  # what it asks the server for has begun
+    page.wait_for_timeout(1000)  # its requests have started
     expect(page.get_by_text("Opening the models")).to_have_count(0)
     settled(page)
     if name in ("map", "groups"):
@@ -130,9 +130,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--models", type=Path, help="where they are kept")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
-        folder = asked.models or Path(name)
+        folder = arguments.models or Path(name)
         os.environ["FIRTH_CACHE"] = str(Path(name) / "cache")
         expect.set_options(timeout=MINUTES)
         if not (folder / "tickets").exists():
@@ -143,7 +143,7 @@ def main() -> None:
         root = shutil.copytree(folder / "data", Path(name) / "root")  # models are trained into it
         with running(*shown, minilm, "--root", root) as address:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-            for picture in [one for one in PICTURES if one in (asked.names or PICTURES)]:
+            for picture in [one for one in PICTURES if one in (arguments.names or PICTURES)]:
                 page = opened(browser, address, picture)
                 part = page.locator("section.analogy") if picture == "analogy" else page
                 image = Image.open(io.BytesIO(part.screenshot())).convert("RGB")

@@ -1,8 +1,8 @@
-// Texts as bags of WordPieces: each the mean of its pieces' rows of a table.
+// Texts as bags of WordPiece tokens: each text is the mean of its tokens' rows of a table.
 //
-// Words are cut as BERT cuts them (pieces.h); a word is the longest piece that begins it, then the longest that goes on
-// ("##…"), or unknown as a whole where at some place none fits or it has more than 100 characters (Schuster & Nakajima
-// 2012, as the package `tokenizers` has it). Unknown words don't count.
+// Text is pre-tokenized as BERT does it (pieces.h). A word is split greedily into the longest token that starts it,
+// then the longest continuations ("##…"). It is unknown as a whole if no token matches at some position or if it has
+// more than 100 characters (Schuster & Nakajima 2012, as in the package `tokenizers`). Unknown words are ignored.
 #pragma once
 
 #include "pieces.h"
@@ -21,32 +21,32 @@ struct Texts {
 
 class WordPieces {
   public:
-    // `tokens` have a NUL behind each; their ids are their places. That of `unknown` is never found.
+    // Each token is followed by a NUL; its id is its index. The token `unknown` never matches text.
     WordPieces(std::string_view tokens, bool fold, int32_t unknown);
 
-    // Ids of all texts' known pieces, one behind the other; ends[t] is where those of text t end.
+    // The known token ids of all texts, concatenated; ends[t] is the end of text t.
     std::vector<int32_t> ids(const Texts& texts, int64_t* ends) const;
 
-    // rows[t] becomes the mean of the rows of `table` that text t's known pieces have, zeros where it has none;
-    // known[t] and unknown[t] count pieces and words.
+    // rows[t] becomes the mean of the table rows of text t's known tokens, or zeros if there are none. known[t] is the
+    // number of known tokens, unknown[t] the number of unknown words.
     void means(const Texts& texts, const float* table, int64_t dim, float* rows, int64_t* known, int64_t* unknown,
                int threads) const;
 
     int64_t tokens() const { return tokens_; }
 
   private:
-    struct Scratch {  // of one text
+    struct Scratch {  // for one text
         std::string word;
         std::vector<int32_t> ids;
         int64_t unknown;
     };
 
     void read(const uint8_t* begin, const uint8_t* end, Scratch& scratch) const;
-    void cut(const char* word, size_t size, Scratch& scratch) const;
+    void tokenize_word(const char* word, size_t size, Scratch& scratch) const;
 
-    WordTable begins_, goes_on_;  // without the ##
-    std::vector<int32_t> begin_ids_, go_on_ids_;
-    size_t longest_ = 0;  // bytes of a piece
+    WordTable initial_, continuation_;  // tokens without the ##
+    std::vector<int32_t> initial_ids_, continuation_ids_;
+    size_t longest_ = 0;  // bytes of a token
     bool fold_;
     int32_t unknown_;
     int64_t tokens_ = 0;

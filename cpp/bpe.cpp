@@ -10,16 +10,16 @@ namespace firth {
 
 namespace {
 
-// Calls visit(word, code, first, last) for each character of words that are each followed by NUL.
+// Calls visit(word, code, first, last) for each character of the words, each of which is followed by NUL.
 template <class Visit>
 void each_character(const char* words, size_t size, Visit visit) {
     const auto* p = reinterpret_cast<const uint8_t*>(words);
     const uint8_t* end = p + size;
     for (size_t word = 0; p < end; ++word, ++p) {
         for (bool first = true; p < end && *p; first = false) {
-            const Decoded found = decode(p, end);
-            p += found.size;
-            visit(word, found.code, first, p == end || !*p);
+            const Decoded decoded = decode(p, end);
+            p += decoded.size;
+            visit(word, decoded.code, first, p == end || !*p);
         }
     }
 }
@@ -32,19 +32,19 @@ uint64_t key_of(int32_t left, int32_t right) {
 
 Alphabet alphabet_of(const char* words, size_t size, const int64_t* counts) {
     std::vector<int64_t> sums(kCodePoints, 0);
-    std::vector<uint8_t> places(kCodePoints, 0);
+    std::vector<uint8_t> positions(kCodePoints, 0);
     each_character(words, size, [&](size_t word, uint32_t code, bool first, bool last) {
         sums[code] += counts[word];
-        places[code] |= static_cast<uint8_t>((first ? kFirstPlace : kLaterPlace) | (last ? kLastPlace : 0));
+        positions[code] |= static_cast<uint8_t>((first ? kFirstPosition : kLaterPosition) | (last ? kLastPosition : 0));
     });
-    Alphabet found;
+    Alphabet alphabet;
     for (uint32_t code = 0; code < kCodePoints; ++code)
-        if (places[code]) {
-            found.codes.push_back(code);
-            found.counts.push_back(sums[code]);
-            found.places.push_back(places[code]);
+        if (positions[code]) {
+            alphabet.codes.push_back(code);
+            alphabet.counts.push_back(sums[code]);
+            alphabet.positions.push_back(positions[code]);
         }
-    return found;
+    return alphabet;
 }
 
 BpeTrainer::BpeTrainer(const char* words, size_t size, const int64_t* counts, size_t n_words, const std::string& tokens,
@@ -54,20 +54,20 @@ BpeTrainer::BpeTrainer(const char* words, size_t size, const int64_t* counts, si
         const size_t end = std::min(tokens.find('\0', at), tokens.size());
         tokens_.push_back(tokens.substr(at, end - at));
         if (!ids_.emplace(tokens_.back(), static_cast<int32_t>(tokens_.size() - 1)).second)
-            throw std::invalid_argument("the first tokens must differ.");
+            throw std::invalid_argument("the initial tokens must be distinct.");
         at = end + 1;
     }
-    std::vector<int32_t> usual(kCodePoints, -1), marked(kCodePoints, -1);
+    std::vector<int32_t> plain_ids(kCodePoints, -1), affixed_ids(kCodePoints, -1);
     for (size_t i = 0; i < characters.count; ++i) {
-        usual[characters.codes[i]] = characters.usual[i];
-        marked[characters.codes[i]] = characters.marked[i];
+        plain_ids[characters.codes[i]] = characters.plain_ids[i];
+        affixed_ids[characters.codes[i]] = characters.affixed_ids[i];
     }
     symbols_.reserve(size);
     starts_.assign(1, 0);
     each_character(words, size, [&](size_t word, uint32_t code, bool first, bool last) {
         while (starts_.size() <= word) starts_.push_back(symbols_.size());
-        const bool mark = characters.mark_last ? last : !first;
-        const int32_t id = (mark ? marked : usual)[code];
+        const bool affixed = characters.affix_last ? last : !first;
+        const int32_t id = (affixed ? affixed_ids : plain_ids)[code];
         if (id >= 0) symbols_.push_back(id);
     });
     while (starts_.size() <= n_words) starts_.push_back(symbols_.size());
@@ -86,11 +86,11 @@ BpeTrainer::Pair& BpeTrainer::pair(uint64_t key) {
         std::vector<Pair> old(pairs_.size() * 2);
         old.swap(pairs_);
         mask = pairs_.size() - 1;
-        for (const Pair& kept : old) {
-            if (kept.key == kNoPair) continue;
-            size_t at = mix(kept.key ^ kSalt0, kSalt1) & mask;
+        for (const Pair& entry : old) {
+            if (entry.key == kNoPair) continue;
+            size_t at = mix(entry.key ^ kSalt0, kSalt1) & mask;
             while (pairs_[at].key != kNoPair) at = (at + 1) & mask;
-            pairs_[at] = kept;
+            pairs_[at] = entry;
         }
     }
     size_t at = mix(key ^ kSalt0, kSalt1) & mask;
@@ -100,34 +100,34 @@ BpeTrainer::Pair& BpeTrainer::pair(uint64_t key) {
 }
 
 void BpeTrainer::add(int32_t left, int32_t right, int64_t count, int32_t word) {
-    Pair& found = pair(key_of(left, right));
-    found.count += count;
-    if (found.fresh < 0) {
+    Pair& counted = pair(key_of(left, right));
+    counted.count += count;
+    if (counted.fresh < 0) {
         if (spare_.empty()) {
-            found.fresh = static_cast<int32_t>(entries_.size());
-            entries_.push_back({found.key, {}});
+            counted.fresh = static_cast<int32_t>(entries_.size());
+            entries_.push_back({counted.key, {}});
         } else {
-            found.fresh = spare_.back();
+            counted.fresh = spare_.back();
             spare_.pop_back();
-            entries_[static_cast<size_t>(found.fresh)].key = found.key;
+            entries_[static_cast<size_t>(counted.fresh)].key = counted.key;
         }
-        fresh_.push_back(found.fresh);
+        fresh_.push_back(counted.fresh);
     }
-    auto& words = entries_[static_cast<size_t>(found.fresh)].words;
+    auto& words = entries_[static_cast<size_t>(counted.fresh)].words;
     if (words.empty() || words.back() != word) words.push_back(word);
 }
 
 void BpeTrainer::remove(int32_t left, int32_t right, int64_t count) { pair(key_of(left, right)).count -= count; }
 
-// The pairs of this step go into the queue, with what they count now.
+// Queues the pairs that changed in this step, with their current counts.
 void BpeTrainer::rank_fresh() {
     for (const int32_t number : fresh_) {
         Entry& entry = entries_[static_cast<size_t>(number)];
-        Pair& found = pair(entry.key);
-        found.fresh = -1;
-        if (found.count > 0) {
+        Pair& counted = pair(entry.key);
+        counted.fresh = -1;
+        if (counted.count > 0) {
             entry.words.shrink_to_fit();
-            queue_.push({found.count, entry.key, number});
+            queue_.push({counted.count, entry.key, number});
         } else {
             entry.words.clear();
             spare_.push_back(number);
@@ -138,11 +138,11 @@ void BpeTrainer::rank_fresh() {
 
 int32_t BpeTrainer::joined_token(int32_t left, int32_t right) {
     const std::string& second = tokens_[static_cast<size_t>(right)];
-    const bool marked = !prefix_.empty() && second.compare(0, prefix_.size(), prefix_) == 0;
-    std::string token = tokens_[static_cast<size_t>(left)] + second.substr(marked ? prefix_.size() : 0);
-    const auto [found, added] = ids_.emplace(token, static_cast<int32_t>(tokens_.size()));
+    const bool has_prefix = !prefix_.empty() && second.compare(0, prefix_.size(), prefix_) == 0;
+    std::string token = tokens_[static_cast<size_t>(left)] + second.substr(has_prefix ? prefix_.size() : 0);
+    const auto [position, added] = ids_.emplace(token, static_cast<int32_t>(tokens_.size()));
     if (added) tokens_.push_back(std::move(token));
-    return found->second;
+    return position->second;
 }
 
 void BpeTrainer::join_in(int32_t word, int32_t left, int32_t right, int32_t joined) {

@@ -1,8 +1,8 @@
-// Byte-pair encoding: which two neighbouring tokens to join, again and again (Sennrich, Haddow & Birch 2016).
+// Training of byte-pair encodings: merges the most frequent adjacent pair repeatedly (Sennrich, Haddow & Birch 2016).
 //
-// The order is that of the package `tokenizers`: the most frequent pair first, of equals the one with the smaller ids.
-// A pair that has been joined keeps its count, which matters only where two pairs spell the same token ("ab" + "c" and
-// "a" + "bc") and one of them turns up anew: that package has it so, and equal merges are the aim.
+// The order is that of the package `tokenizers`: the most frequent pair first, ties by smaller ids. A merged pair keeps
+// its count, which matters only if two pairs spell the same token ("ab" + "c" and "a" + "bc") and one of them occurs
+// again. That package does the same, and the merges must be equal.
 #pragma once
 
 #include <cstddef>
@@ -14,33 +14,34 @@
 
 namespace firth {
 
-// The characters of words, by code point, each with how often it occurs and where.
+// The characters of words by code point, each with its count and its positions in words (bits).
 struct Alphabet {
     std::vector<uint32_t> codes;
     std::vector<int64_t> counts;
-    std::vector<uint8_t> places;
+    std::vector<uint8_t> positions;
 };
-enum CharacterPlace : uint8_t { kFirstPlace = 1, kLaterPlace = 2, kLastPlace = 4 };
+enum CharacterPosition : uint8_t { kFirstPosition = 1, kLaterPosition = 2, kLastPosition = 4 };
 
 // `words` are valid UTF-8, each followed by NUL.
 Alphabet alphabet_of(const char* words, size_t size, const int64_t* counts);
 
-// Ids of the characters that are kept: where the character stands as a rule, and where it is marked, which is behind
-// the first character of a word (WordPiece's ##) or at the last one (</w>).
+// The token ids of the characters in the alphabet: plain, and with an affix, which all characters but the first of a
+// word have (WordPiece's ##), or only the last (</w>).
 struct Characters {
     const uint32_t* codes;
-    const int32_t *usual, *marked;  // -1 = none
+    const int32_t *plain_ids, *affixed_ids;  // -1 = none
     size_t count;
-    bool mark_last;
+    bool affix_last;
 };
 
 class BpeTrainer {
   public:
-    // `tokens` have the first ids, each followed by NUL. `prefix` is taken off the second of two joined tokens.
+    // `tokens` are the initial tokens, each followed by NUL. `prefix` is removed from the second of two merged tokens.
     BpeTrainer(const char* words, size_t size, const int64_t* counts, size_t n_words, const std::string& tokens,
                const Characters& characters, std::string prefix);
 
-    // Joins until there are `vocabulary` tokens or no pair occurs min_count times, at most `steps` pairs; how many.
+    // Merges until there are `vocabulary` tokens, no pair occurs min_count times, or `steps` merges are done; returns
+    // the number of merges.
     int64_t run(int64_t vocabulary, int64_t min_count, int64_t steps);
 
     struct Merges {
@@ -55,9 +56,9 @@ class BpeTrainer {
     struct Pair {
         uint64_t key = kNoPair;
         int64_t count = 0;
-        int32_t fresh = -1;  // its entry among those of this step
+        int32_t fresh = -1;  // its entry in this step
     };
-    // A pair with the words where it turned up in one step.
+    // A pair with the words in which it appeared in one step.
     struct Entry {
         uint64_t key;
         std::vector<int32_t> words;
@@ -86,7 +87,7 @@ class BpeTrainer {
     std::vector<Pair> pairs_;
     size_t pairs_used_ = 0;
     std::vector<Entry> entries_;
-    std::vector<int32_t> fresh_, spare_;  // entries of this step; entries that may be used again
+    std::vector<int32_t> fresh_, spare_;  // entries of this step; free entries
     std::priority_queue<Ranked> queue_;
     std::vector<std::string> tokens_;
     std::unordered_map<std::string, int32_t> ids_;

@@ -1,5 +1,5 @@
-// Bayesian personalised ranking (Rendle et al. 2009): for a user u, an item i of theirs and one j that is not,
-// x = u · (i − j) should be large: −log σ(x) + regularization is minimised, one drawn triple after the other.
+// Bayesian personalized ranking (Rendle et al. 2009): for a user u, a positive item i and a negative item j, x = u · (i
+// − j) should be large. Minimizes −log σ(x) + regularization by stochastic gradient descent over sampled triples.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 
 namespace firth {
 
-struct BprJob {
-    const int64_t* starts;   // of each user's items
+struct BprTask {
+    const int64_t* starts;   // of each user's history
     const int32_t* columns;  // items, ascending within a user
     const int32_t* owners;   // the user of each entry
     int64_t entries;
-    // Rows of `stride` floats, 64-byte aligned. In column `bias` users hold 1 and items their bias.
+    // Rows of `stride` floats, 64-byte aligned. Column `bias` holds 1 for users and the bias for items.
     float* users;
     float* items;
     int64_t stride;
     int bias;
     int32_t item_count;
-    const Alias* noise;  // which j are drawn
+    const Alias* noise;  // alias table of the negative items
     float rate, regularization;
     uint64_t seed;
 };
 
-// What samples came to: the loss summed, and how many there were (where a user has nearly all items, none may be found).
+// The summed loss and the number of samples used; a sample without a negative item is skipped.
 struct BprTally {
     double loss = 0;
     int64_t samples = 0;
@@ -32,10 +32,10 @@ struct BprTally {
 
 // The kernels of one instruction set.
 struct Bpr {
-    // Samples [first, last) of an epoch: which triple each one is, a hash of seed and number tells.
-    BprTally (*train)(const BprJob&, int64_t first, int64_t last);
-    // `samples` triples of one user, whose row alone moves.
-    void (*fold)(const BprJob&, int64_t user, int64_t samples);
+    // Trains on samples [first, last) of an epoch; each triple is a hash of seed and sample number.
+    BprTally (*train)(const BprTask&, int64_t first, int64_t last);
+    // Trains on `samples` triples of one user while the items stay fixed (fold-in).
+    void (*fold)(const BprTask&, int64_t user, int64_t samples);
 };
 
 namespace baseline { extern const Bpr bpr; }

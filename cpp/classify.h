@@ -1,4 +1,4 @@
-// Texts that predict their labels (Joulin et al. 2016): the mean of a text's input rows, a linear layer, a loss.
+// fastText's text classifier (Joulin et al. 2016): the mean of a text's input rows, a linear layer, a loss.
 #pragma once
 
 #include <cstdint>
@@ -9,31 +9,31 @@ namespace firth {
 
 enum LabelLoss : int { LABEL_SOFTMAX = 0, LABEL_HIERARCHICAL = 1, LABEL_ONE_VS_ALL = 2, LABEL_NEGATIVE = 3 };
 
-struct LabelJob {
-    // Rows of `stride` floats, 64-byte aligned, zero beyond the dimension. The outputs have a row a label (or an inner
-    // node of the tree) and are padded with zero rows to a multiple of 16.
+struct LabelTask {
+    // Rows of `stride` floats, 64-byte aligned, zero beyond the dimension. The outputs have one row per label (or
+    // inner node of the tree) and are padded with zero rows to a multiple of 16.
     float* inputs;
     float* outputs;
     int64_t stride;
     int32_t labels;
     int loss;
     int negatives;
-    const Alias* noise;  // of the labels
-    // Hierarchical softmax: inner nodes and turns (1: the node says yes) on the way to each label.
+    const Alias* noise;  // alias table of the negative labels
+    // Hierarchical softmax: inner nodes and turns (1: right) on the path to each label.
     const int64_t* path_starts;
     const int32_t* path_nodes;
     const uint8_t* path_turns;
 };
 
-// Texts ready to be trained on: input rows and labels of text i from starts[i] to starts[i + 1], none of them empty.
-// Losses of one label take the first of a text's.
+// A batch of texts: text i has the input rows and labels from starts[i] to starts[i + 1], none of them empty. Losses
+// for one label use the first.
 struct LabelBatch {
     const int32_t* rows;
     const int64_t* row_starts;
     const int32_t* labels;
     const int64_t* label_starts;
     const float* rates;
-    const uint64_t* hashes;  // what noise labels are drawn by
+    const uint64_t* hashes;  // random state of the negative samples
     int64_t size;
 };
 
@@ -45,10 +45,10 @@ struct LabelScratch {
 
 // The kernels of one instruction set.
 struct Classify {
-    double (*train)(const LabelJob&, const LabelBatch&, LabelScratch&);  // the sum of −log likelihood
-    // The mean of rows of `width` floats that need not be aligned; `hidden` beyond `width` is left alone.
+    double (*train)(const LabelTask&, const LabelBatch&, LabelScratch&);  // returns the sum of −log likelihood
+    // The mean of unaligned rows of `width` floats; `hidden` beyond `width` is not written.
     void (*mean)(const float* inputs, int64_t width, const int32_t* rows, int64_t count, float* hidden);
-    // Scores of all labels, and `softmax` makes them probabilities. Room for a multiple of 16.
+    // Scores of all labels, which `softmax` turns into probabilities; `scores` is padded to a multiple of 16.
     void (*products)(const float* outputs, int64_t stride, int32_t labels, const float* hidden, float* scores);
     void (*softmax)(float* scores, int32_t labels);
 };

@@ -19,16 +19,16 @@ uint64_t token_hash(uint64_t seed, int64_t position) {  // as in windows.h
 
 // ---- a shard ----
 
-// The kept tokens of a shard with -1 between documents, and the places of each word among its centres.
+// The kept tokens of a shard with -1 between documents, and the positions of each word among the centers.
 struct Shard {
     std::unique_ptr<int32_t[]> stream;
-    std::unique_ptr<uint32_t[]> places;  // of word w: from starts[w] to starts[w + 1]
+    std::unique_ptr<uint32_t[]> positions;  // of word w: from starts[w] to starts[w + 1]
     std::vector<int64_t> starts;
-    int64_t first = 0, last = 0;  // the centres in the stream
+    int64_t first = 0, last = 0;  // the centers in the stream
 };
 
 class StreamWriter {
-public:
+  public:
     StreamWriter(const Text& text, int32_t* out) : text_(text), out_(out) { out_[size_++] = -1; }
 
     bool token(int64_t position) {
@@ -40,22 +40,22 @@ public:
     void end_document() {
         if (out_[size_ - 1] != -1) out_[size_++] = -1;
     }
-    void turn_around() { std::reverse(out_ + 1, out_ + size_); }
+    void reverse() { std::reverse(out_ + 1, out_ + size_); }
     int64_t size() const { return size_; }
 
-private:
+  private:
     const Text& text_;
     int32_t* out_;
     int64_t size_ = 0;
 };
 
-// The centres [from, to) with up to `reach` kept tokens before and after them in the same documents.
+// The centers [from, to) with up to `reach` kept tokens before and after them in the same documents.
 void fill_stream(const Text& text, int reach, int64_t from, int64_t to, Shard& shard) {
     shard.stream.reset(new int32_t[static_cast<size_t>(2 * (to - from) + 2 * reach + 4)]);
     StreamWriter writer(text, shard.stream.get());
     int64_t document = std::upper_bound(text.starts, text.starts + text.documents + 1, from) - text.starts - 1;
     for (int64_t p = from - 1; p >= text.starts[document] && writer.size() <= reach; --p) writer.token(p);
-    writer.turn_around();
+    writer.reverse();
     shard.first = writer.size();
     int64_t p = from;
     for (; p < to; ++document) {
@@ -68,8 +68,8 @@ void fill_stream(const Text& text, int reach, int64_t from, int64_t to, Shard& s
     writer.end_document();
 }
 
-// Sorts the centres by word: each thread looks for its own words.
-void fill_places(const Text& text, const Plan& plan, Shard& shard) {
+// Sorts the centers by word; each thread handles its own words.
+void fill_positions(const Text& text, const Plan& plan, Shard& shard) {
     const int threads = static_cast<int>(std::min<int64_t>(plan.threads, plan.blocks));
     const auto bound = [&](int thread) { return plan.bounds[plan.blocks * thread / threads]; };
     const int32_t* stream = shard.stream.get();
@@ -81,27 +81,25 @@ void fill_places(const Text& text, const Plan& plan, Shard& shard) {
             if (static_cast<uint32_t>(stream[i]) - low < size) ++starts[stream[i] + 1];
     });
     for (int32_t w = 0; w < text.words; ++w) starts[w + 1] += starts[w];
-    shard.places.reset(new uint32_t[static_cast<size_t>(starts[text.words])]);
+    shard.positions.reset(new uint32_t[static_cast<size_t>(starts[text.words])]);
     on_threads(threads, [&](int me) {
         const auto low = static_cast<uint32_t>(bound(me)), size = static_cast<uint32_t>(bound(me + 1)) - low;
         for (int64_t i = shard.first; i < shard.last; ++i)
             if (static_cast<uint32_t>(stream[i]) - low < size)
-                shard.places[static_cast<size_t>(starts[stream[i]]++)] = static_cast<uint32_t>(i);
+                shard.positions[static_cast<size_t>(starts[stream[i]]++)] = static_cast<uint32_t>(i);
     });
-    for (int32_t w = text.words; w > 0; --w) starts[w] = starts[w - 1];  // they had moved to their ends
+    for (int32_t w = text.words; w > 0; --w) starts[w] = starts[w - 1];  // they had advanced to their ends
     starts[0] = 0;
 }
 
 // ---- a row ----
 
-// One cell a context. Which ones were touched is kept, and put in order by a bitmap of two levels.
+// One cell per context. A two-level bitmap puts the touched cells in order.
 class Row {
-public:
+  public:
     explicit Row(int32_t words)
-        : sums_(static_cast<size_t>(words), 0),
-          touched_(static_cast<size_t>(words) + 1),
-          bits_(static_cast<size_t>(words) / 64 + 1, 0),
-          groups_(bits_.size() / 64 + 1, 0) {}
+        : sums_(static_cast<size_t>(words), 0), touched_(static_cast<size_t>(words) + 1),
+          bits_(static_cast<size_t>(words) / 64 + 1, 0), groups_(bits_.size() / 64 + 1, 0) {}
 
     void add(int32_t context, int64_t sum) {  // sum > 0
         int64_t& cell = sums_[static_cast<size_t>(context)];
@@ -110,9 +108,9 @@ public:
         cell += sum;
     }
 
-    // Gives each context with its sum, in order, and clears the row; returns how many there were.
-    template <class Give>
-    int64_t take(Give give) {
+    // Visits each context with its sum, in order, and clears the row; returns the number of contexts.
+    template <class Visit>
+    int64_t take(Visit visit) {
         for (size_t i = 0; i < count_; ++i) {
             const auto c = static_cast<size_t>(touched_[i]);
             bits_[c / 64] |= 1ull << c % 64;
@@ -123,7 +121,7 @@ public:
                 const size_t b = g * 64 + static_cast<size_t>(__builtin_ctzll(group));
                 for (uint64_t bits = bits_[b]; bits; bits &= bits - 1) {
                     const size_t c = b * 64 + static_cast<size_t>(__builtin_ctzll(bits));
-                    give(static_cast<int32_t>(c), sums_[c]);
+                    visit(static_cast<int32_t>(c), sums_[c]);
                     sums_[c] = 0;
                 }
                 bits_[b] = 0;
@@ -135,7 +133,7 @@ public:
         return count;
     }
 
-private:
+  private:
     std::vector<int64_t> sums_;
     std::vector<int32_t> touched_;
     std::vector<uint64_t> bits_, groups_;
@@ -143,13 +141,13 @@ private:
 };
 
 void count_row(const Shard& shard, const Windows& windows, int32_t word, Row& row) {
-    constexpr int64_t ahead = 12;  // places whose neighbours are fetched meanwhile
+    constexpr int64_t ahead = 12;  // positions whose contexts are prefetched
     const int32_t* stream = shard.stream.get();
-    const uint32_t* places = shard.places.get();
+    const uint32_t* positions = shard.positions.get();
     const int64_t end = shard.starts[static_cast<size_t>(word) + 1];
     for (int64_t i = shard.starts[static_cast<size_t>(word)]; i < end; ++i) {
-        if (i + ahead < end) __builtin_prefetch(stream + places[i + ahead]);
-        const int32_t* here = stream + places[i];
+        if (i + ahead < end) __builtin_prefetch(stream + positions[i + ahead]);
+        const int32_t* here = stream + positions[i];
         if (windows.left)
             for (int d = 1; d <= windows.reach && here[-d] >= 0; ++d) row.add(here[-d], windows.weight[d]);
         if (windows.right)
@@ -159,9 +157,9 @@ void count_row(const Shard& shard, const Windows& windows, int32_t word, Row& ro
 
 // ---- blocks, computed by any thread, written in order ----
 
-// Gives each block its place behind the blocks before it.
-class Turns {
-public:
+// Assigns each block its offset after the blocks before it.
+class BlockOrder {
+  public:
     int64_t take(int64_t block, int64_t records) {
         std::unique_lock<std::mutex> lock(mutex_);
         changed_.wait(lock, [&] { return failed_ || next_ == block; });
@@ -179,43 +177,41 @@ public:
     }
     int64_t total() const { return total_; }
 
-private:
+  private:
     std::mutex mutex_;
     std::condition_variable changed_;
     int64_t next_ = 0, total_ = 0;
     bool failed_ = false;
 };
 
-// Runs work(turns, block) for all blocks; the total of the records they took turns for. `start` makes the work of a
-// thread, with the memory it needs.
+// Runs work(order, block) for all blocks and returns the total number of records. `start` creates the work of a thread
+// with its memory.
 template <class Start>
 int64_t in_blocks(const Plan& plan, Start start) {
-    Turns turns;
+    BlockOrder order;
     std::atomic<int64_t> next{0};
-    std::exception_ptr error;  // the first: what other threads throw is only that they were stopped
+    std::exception_ptr error;  // the first one; other threads only report that they were stopped
     std::mutex mutex;
     on_threads(static_cast<int>(std::min<int64_t>(plan.threads, plan.blocks)), [&](int) {
         try {
             auto work = start();
-            for (int64_t block; (block = next++) < plan.blocks;) work(turns, block);
+            for (int64_t block; (block = next++) < plan.blocks;) work(order, block);
         } catch (...) {
             std::lock_guard<std::mutex> lock(mutex);
             if (!error) error = std::current_exception();
-            turns.fail();
+            order.fail();
         }
     });
     if (error) std::rethrow_exception(error);
-    return turns.total();
+    return order.total();
 }
 
-// A block of the result on its way to the files.
+// A block of the result, to be written to the files.
 class ResultBlock {
-public:
+  public:
     ResultBlock(const Plan& plan, double scale, const Result& result)
-        : scale_(scale),
-          result_(result),
-          contexts_(new int32_t[static_cast<size_t>(plan.most_pairs)]),
-          weights_(new double[static_cast<size_t>(plan.most_pairs)]) {}
+        : scale_(scale), result_(result), contexts_(new int32_t[static_cast<size_t>(plan.max_pairs)]),
+          weights_(new double[static_cast<size_t>(plan.max_pairs)]) {}
 
     void take(int32_t word, Row& row) {
         result_.lengths[word] = row.take([&](int32_t context, int64_t sum) {
@@ -223,36 +219,37 @@ public:
             weights_[size_++] = static_cast<double>(sum) / scale_;
         });
     }
-    void write(Turns& turns, int64_t block) {
-        const auto size = static_cast<int64_t>(size_), begin = turns.take(block, size);
+    void write(BlockOrder& order, int64_t block) {
+        const auto size = static_cast<int64_t>(size_), begin = order.take(block, size);
         write_all(result_.contexts, contexts_.get(), size * 4, begin * 4);
         write_all(result_.weights, weights_.get(), size * 8, begin * 8);
         size_ = 0;
     }
 
-private:
+  private:
     double scale_;
     Result result_;
-    std::unique_ptr<int32_t[]> contexts_;  // not set to zero: only what is used takes memory
+    std::unique_ptr<int32_t[]> contexts_;  // not zeroed, so that unused pages take no memory
     std::unique_ptr<double[]> weights_;
     size_t size_ = 0;
 };
 
 class RunBlock {
-public:
-    RunBlock(const Plan& plan, const RunFile& run) : run_(run), pairs_(new PairSum[static_cast<size_t>(plan.most_pairs)]) {}
+  public:
+    RunBlock(const Plan& plan, const RunFile& run)
+        : run_(run), pairs_(new PairSum[static_cast<size_t>(plan.max_pairs)]) {}
 
     void take(int32_t word, Row& row) {
         row.take([&](int32_t context, int64_t sum) { pairs_[size_++] = {word, context, sum}; });
     }
-    void write(Turns& turns, int64_t block) {
-        const auto size = static_cast<int64_t>(size_), begin = run_.begin + turns.take(block, size);
+    void write(BlockOrder& order, int64_t block) {
+        const auto size = static_cast<int64_t>(size_), begin = run_.begin + order.take(block, size);
         run_.offsets[block] = begin;
         write_all(run_.file, pairs_.get(), size * 16, begin * 16);
         size_ = 0;
     }
 
-private:
+  private:
     RunFile run_;
     std::unique_ptr<PairSum[]> pairs_;
     size_t size_ = 0;
@@ -263,29 +260,27 @@ int64_t count_blocks(const Text& text, const Windows& windows, const Plan& plan,
                      const Block& make) {
     Shard shard;
     fill_stream(text, windows.reach, from, to, shard);
-    fill_places(text, plan, shard);
+    fill_positions(text, plan, shard);
     return in_blocks(plan, [&] {
-        return [&, row = Row(text.words), out = make()](Turns& turns, int64_t block) mutable {
+        return [&, row = Row(text.words), out = make()](BlockOrder& order, int64_t block) mutable {
             for (int32_t word = plan.bounds[block]; word < plan.bounds[block + 1]; ++word) {
                 count_row(shard, windows, word, row);
                 out.take(word, row);
             }
-            out.write(turns, block);
+            out.write(order, block);
         };
     });
 }
 
 // ---- runs ----
 
-// Reads a stretch of the file through a buffer.
+// Reads a range of the file through a buffer.
 class RunReader {
-public:
+  public:
     RunReader(int64_t buffer) : pairs_(static_cast<size_t>(buffer)) {}
 
-    void open(int file, int64_t begin, int64_t end) {
-        file_ = file, next_ = begin, end_ = end, at_ = size_ = 0;
-    }
-    // Adds the pairs of `word`, which stand next if there are any.
+    void open(int file, int64_t begin, int64_t end) { file_ = file, next_ = begin, end_ = end, at_ = size_ = 0; }
+    // Adds the pairs of `word`, which come next if there are any.
     void add(int32_t word, Row& row) {
         while (at_ < size_ || refill()) {
             if (pairs_[at_].word != word) return;
@@ -294,7 +289,7 @@ public:
         }
     }
 
-private:
+  private:
     bool refill() {
         at_ = 0, size_ = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(pairs_.size()), end_ - next_));
         read_all(file_, pairs_.data(), static_cast<int64_t>(size_) * 16, next_ * 16);
@@ -326,7 +321,7 @@ int64_t merge_runs(int file, const int64_t* offsets, int64_t runs, int64_t buffe
     return in_blocks(plan, [&] {
         std::vector<RunReader> readers(static_cast<size_t>(runs), RunReader(buffer));
         return [&, readers = std::move(readers), row = Row(words),
-                out = ResultBlock(plan, scale, result)](Turns& turns, int64_t block) mutable {
+                out = ResultBlock(plan, scale, result)](BlockOrder& order, int64_t block) mutable {
             for (int64_t r = 0; r < runs; ++r) {
                 const int64_t* run = offsets + r * (plan.blocks + 1);
                 readers[static_cast<size_t>(r)].open(file, run[block], run[block + 1]);
@@ -335,7 +330,7 @@ int64_t merge_runs(int file, const int64_t* offsets, int64_t runs, int64_t buffe
                 for (auto& reader : readers) reader.add(word, row);
                 out.take(word, row);
             }
-            out.write(turns, block);
+            out.write(order, block);
         };
     });
 }

@@ -1,4 +1,4 @@
-// Which instruction sets this processor and this build can run.
+// The instruction sets that this processor and build support.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace firth {
 
-// Best last: {"baseline", "avx2", "avx512"} at the most.
+// The fastest last, e.g. {"baseline", "avx2", "avx512"}.
 std::vector<std::string> instruction_sets();
 
-// The set that kernels run on: FIRTH_ISA if given, else the best. Throws on an unknown name.
-const std::string& chosen_isa();
+// The instruction set that kernels use: FIRTH_ISA if set, else the fastest. Throws if it is not supported.
+const std::string& active_isa();
 
 }  // namespace firth

@@ -1,4 +1,4 @@
-// Whole reads and writes at a place of an open file; what the system refuses is a std::system_error.
+// Complete reads and writes at an offset of an open file; failures throw std::system_error.
 #pragma once
 
 #include <unistd.h>

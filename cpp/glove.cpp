@@ -13,8 +13,8 @@ static inline float dot(const float* x, const float* y, int64_t stride) {
     return sum(total);
 }
 
-// Both vectors move against the gradient from where they were: x by step · y / √(x's sum of squares), and the sums grow.
-// The compiler makes vectors of this loop; rows of two tables don't overlap.
+// Both vectors take an AdaGrad step from their old values: x by step · y / √(x's sum of squares); then the sums grow.
+// The compiler vectorizes this loop, because rows of the two tables don't overlap.
 static inline void step_rows(float* __restrict x, float* __restrict y, int64_t stride, float step) {
     float* __restrict x_sums = x + stride;
     float* __restrict y_sums = y + stride;
@@ -36,24 +36,24 @@ static inline void fetch(const float* from, int64_t floats) {
     for (int64_t d = 0; d < floats; d += 16) __builtin_prefetch(from + d, 1, 3);
 }
 
-static double train(const GloveJob& job, const GloveRecord* records, int64_t count) {
-    constexpr int64_t AHEAD = 2;  // records whose rows are fetched meanwhile
-    const int64_t stride = job.stride;
+static double train(const GloveTask& task, const GloveRecord* records, int64_t count) {
+    constexpr int64_t PREFETCH = 2;  // records whose rows are prefetched
+    const int64_t stride = task.stride;
     double loss = 0;
     for (int64_t i = 0; i < count; ++i) {
-        if (i + AHEAD < count) {
-            fetch(row(job.words, records[i + AHEAD].word, stride), 2 * stride);
-            fetch(row(job.contexts, records[i + AHEAD].context, stride), 2 * stride);
+        if (i + PREFETCH < count) {
+            fetch(row(task.words, records[i + PREFETCH].word, stride), 2 * stride);
+            fetch(row(task.contexts, records[i + PREFETCH].context, stride), 2 * stride);
         }
         const GloveRecord& record = records[i];
-        float* word = row(job.words, record.word, stride);
-        float* context = row(job.contexts, record.context, stride);
-        float* word_bias = job.word_biases + 2 * (int64_t)record.word;
-        float* context_bias = job.context_biases + 2 * (int64_t)record.context;
-        const float off = dot(word, context, stride) + word_bias[0] + context_bias[0] - record.log_count;
-        loss += 0.5 * (double)(record.weight * off) * (double)off;
-        if (job.rate == 0) continue;
-        const float step = job.rate * record.weight * off;
+        float* word = row(task.words, record.word, stride);
+        float* context = row(task.contexts, record.context, stride);
+        float* word_bias = task.word_biases + 2 * (int64_t)record.word;
+        float* context_bias = task.context_biases + 2 * (int64_t)record.context;
+        const float error = dot(word, context, stride) + word_bias[0] + context_bias[0] - record.log_count;
+        loss += 0.5 * (double)(record.weight * error) * (double)error;
+        if (task.rate == 0) continue;
+        const float step = task.rate * record.weight * error;
         step_rows(word, context, stride, step);
         step_bias(word_bias, step);
         step_bias(context_bias, step);

@@ -1,5 +1,5 @@
-// GloVe (Pennington, Socher & Manning 2014): w · c + b_w + b_c is fitted to log X, the logarithm of how often a word
-// and a context were met, each pair weighed by f(X). AdaGrad (Duchi et al. 2011), the step as Stanford's program has it.
+// GloVe (Pennington, Socher & Manning 2014): w · c + b_w + b_c is fitted to the log co-occurrence count log X of word
+// and context, each pair weighted by f(X). AdaGrad (Duchi et al. 2011), with the step of Stanford's implementation.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ struct GloveRecord {
     float weight;     // f(X) = min(1, (X / x_max)^exponent)
 };
 
-// A row is a vector of `stride` floats (64-byte aligned, zero beyond the dimension) and behind it AdaGrad's sums of
-// squares (never zero), so that a record finds both in one place. A bias is a pair: itself and its sum.
-struct GloveJob {
+// A row is a vector of `stride` floats (64-byte aligned, zero beyond the dimension), followed by AdaGrad's sums of
+// squares (never zero), so that both are in adjacent memory. A bias is a pair: its value and its sum.
+struct GloveTask {
     float* words;
     float* contexts;
     float* word_biases;
@@ -23,9 +23,10 @@ struct GloveJob {
     float rate;
 };
 
-// The kernel of one instruction set: takes a step for each record; the sum of ½ f(X) (w · c + b_w + b_c − log X)².
+// The kernel of one instruction set: takes a step for each record; returns the sum of ½ f(X) (w · c + b_w + b_c − log
+// X)².
 struct Glove {
-    double (*train)(const GloveJob&, const GloveRecord* records, int64_t count);
+    double (*train)(const GloveTask&, const GloveRecord* records, int64_t count);
 };
 
 namespace baseline { extern const Glove glove; }

@@ -7,7 +7,7 @@ namespace firth {
 
 constexpr uint64_t GOLDEN = 0x9e3779b97f4a7c15ull;
 
-// Static: every instruction set's files have a copy of their own.
+// Static, so that each instruction set has its own copy.
 static inline uint64_t mix(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;

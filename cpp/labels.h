@@ -1,4 +1,4 @@
-// Texts and their labels: which rows of the input table a text is the mean of, training on all threads, predicting.
+// Text classification: the input rows of a text, multithreaded training, prediction.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace firth {
 
-// Which rows a text is made of, as in fastText: its words' own, and those of the buckets that the n-grams of its words'
-// characters and of its words fall into. Words from `words` on have no row of their own, only their n-grams.
+// The input rows of a text, as in fastText: those of its words, and those of the buckets of its character n-grams and
+// word n-grams. Words from `words` on have no row of their own, only their n-grams.
 struct InputRows {
     int32_t words;
     int minn, maxn, word_ngrams;
@@ -24,7 +24,7 @@ struct InputRows {
         if (row >= 0) rows.push_back(row);
     }
 
-    // The n-grams of two to `word_ngrams` words; `hashes` are the words' own. Widened with their sign, as fastText does.
+    // Visits the buckets of the n-grams of two to `word_ngrams` words. Hashes are sign-extended, as in fastText.
     template <class Visit>
     void each_word_ngram(const int32_t* hashes, int64_t count, Visit visit) const {
         for (int64_t i = 0; i < count; ++i) {
@@ -37,36 +37,36 @@ struct InputRows {
     }
 };
 
-// Words by id: hash of each, and the buckets of its n-grams of characters.
-struct KnownWords {
+// The hash of each word id, and the buckets of its character n-grams.
+struct WordFeatures {
     const int32_t* hashes;
     const int64_t* ngram_starts;
     const int32_t* ngrams;
 };
 
-struct LabelledTexts {
+struct LabeledTexts {
     const int32_t* ids;
     const int64_t* starts;
     const int32_t* labels;
     const int64_t* label_starts;
 };
 
-// Marks the buckets of the word n-grams of all texts.
-void mark_buckets(const LabelledTexts& texts, int64_t count, const KnownWords& known, const InputRows& inputs,
-                  uint8_t* marks, int threads);
+// Sets used[bucket] for the word n-grams of all texts.
+void mark_buckets(const LabeledTexts& texts, int64_t count, const WordFeatures& features, const InputRows& inputs,
+                  uint8_t* used, int threads);
 
 struct LabelTally {
     double loss = 0;
     int64_t texts = 0;  // trained on: those with a label and at least one row
 };
 
-// Trains on the texts order[from] … order[to − 1], dealt to threads that update the tables without locks. The rate falls
-// evenly from the first to the last of the `size` texts of an epoch.
-LabelTally train_labels(const LabelJob& job, const LabelledTexts& texts, const KnownWords& known,
+// Trains on the texts order[from] … order[to − 1]; threads update the tables without locks. The rate falls linearly
+// over the `size` texts of an epoch.
+LabelTally train_labels(const LabelTask& task, const LabeledTexts& texts, const WordFeatures& features,
                         const InputRows& inputs, const int64_t* order, int64_t from, int64_t to, int64_t size,
                         double rate_first, double rate_last, uint64_t seed, int threads);
 
-// How text becomes words: like the encoder, or as fastText does, at ASCII white space, with </s> behind each text.
+// How text is split: like the encoder, or like fastText at ASCII whitespace, with </s> after each text.
 struct Splitting {
     Split split;
     bool lowercase;
@@ -79,22 +79,23 @@ struct Predictions {
     std::vector<float> probabilities;
 };
 
-// Predicts the labels of texts. `inputs` is a table of `width` floats a row, `outputs` as in LabelJob.
-class TextLabeller {
+// Predicts the labels of texts. `table` has rows of `width` floats, the outputs are as in LabelTask.
+class TextLabelPredictor {
   public:
-    TextLabeller(const std::string& words, Splitting splitting, InputRows inputs, const float* table, int64_t width,
-                 LabelJob job, const int32_t* children);
+    TextLabelPredictor(const std::string& words, Splitting splitting, InputRows inputs, const float* table,
+                       int64_t width, LabelTask task, const int32_t* children);
 
-    // The rows of one text.
+    // Appends the input rows of one text.
     void rows_of(const char* text, size_t size, std::vector<int32_t>& rows) const;
 
-    // The k best labels with at least `threshold` probability, best first, as fastText finds them; none for a text of
-    // no rows. Text i is data[ends[i − 1]] … data[ends[i]].
+    // The k most probable labels with at least `threshold` probability, as in fastText; none for a text without rows.
+    // Text i is data[ends[i − 1]] … data[ends[i]].
     Predictions predict(const uint8_t* data, const int64_t* ends, int64_t texts, int32_t k, float threshold,
                         int threads) const;
 
-    // The mean row of each text, zeros where there is none; `counts` says of how many.
-    void hidden(const uint8_t* data, const int64_t* ends, int64_t texts, float* out, int64_t* counts, int threads) const;
+    // The mean row of each text, unchanged if it has no rows; `counts` gets the number of rows.
+    void hidden(const uint8_t* data, const int64_t* ends, int64_t texts, float* out, int64_t* counts,
+                int threads) const;
 
   private:
     struct Best;
@@ -106,16 +107,17 @@ class TextLabeller {
     InputRows inputs_;
     const float* rows_;
     int64_t width_;
-    LabelJob job_;
+    LabelTask task_;
     const int32_t* children_;  // [inner nodes × 2]: an inner node, or ~label
 };
 
-// fastText's file format: words that begin with __label__ are labels. Both come with a NUL after each; `text` as it
-// was but for the labels, or (`separate`) its words with a NUL after each and </s> at the end of each document.
-struct Taken {
+// Splits fastText's file format: words that begin with __label__ are labels, each followed by NUL in the result. `text`
+// is the rest, or with `separate` its words, each followed by NUL, and </s> at the end of each document.
+struct ExtractedLabels {
     std::vector<uint8_t> text, labels;
     std::vector<int64_t> text_ends, label_ends;
 };
-Taken take_labels(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends, bool take, bool separate);
+ExtractedLabels take_labels(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends, bool take,
+                            bool separate);
 
 }  // namespace firth

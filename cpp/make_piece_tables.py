@@ -1,7 +1,7 @@
-"""Writes cpp/piece_tables.h: how the package `tokenizers` sees each code point. `python cpp/make_piece_tables.py`.
+"""Write cpp/piece_tables.h: how the package `tokenizers` treats each code point. `python cpp/make_piece_tables.py`.
 
-Its classes are of several Unicode versions (the regular expressions' and those of BERT's normalizer differ), so they
-are asked for, not derived: subwords are then the same as that package's on any text. Takes a minute.
+That package mixes Unicode versions (its regular expressions and BERT's normalizer differ), so the classes are found
+by calling it, not derived from Unicode. Pre-tokens are then equal to that package's on any text. Takes a minute.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ bert = pre_tokenizers.BertPreTokenizer()
 gpt2 = pre_tokenizers.ByteLevel(add_prefix_space=False)
 
 
-class Seen(NamedTuple):
-    """What the library makes of one code point."""
+class CodePoint(NamedTuple):
+    """How the package treats one code point."""
 
     kind: str  # C++ expression of its classes
     stripped: str  # without accents
@@ -32,12 +32,12 @@ class Seen(NamedTuple):
 
 
 def gpt2_class(character: str) -> str:
-    """Letters join a letter before them, numbers one behind them, others an exclamation mark before them."""
+    """Return GPT-2's class: letters join a preceding letter, numbers a following one, others a preceding "!"."""
 
     def joined(text: str) -> bool:
         return len(gpt2.pre_tokenize_str(text)) == 1
 
-    if character == " ":  # joins what follows, whatever it is
+    if character == " ":  # joins any following character
         return "kSpaces"
     if joined("a" + character):
         return "kLetters"
@@ -47,11 +47,12 @@ def gpt2_class(character: str) -> str:
 
 
 def punctuation(character: str) -> bool:
+    """Return whether BERT treats a character as punctuation."""
     return len(bert.pre_tokenize_str(f"a{character}b")) == 3
 
 
 def bert_class(character: str, folded: str) -> str:
-    """How a code point that becomes `folded` stands in a word."""
+    """Return BERT's class of a code point that is folded to `folded`."""
     cleaned = clean.normalize_str(f"a{character}b")
     if cleaned == "ab" or not folded:
         return "kDropped"
@@ -61,32 +62,34 @@ def bert_class(character: str, folded: str) -> str:
     return "kAlone" if chinese.normalize_str(character) != character or punctuation(folded) else "kInWord"
 
 
-def seen(code: int) -> Seen:
+def code_point(code: int) -> CodePoint:
+    """Return how the package treats a code point."""
     character = chr(code)
     stripped = strip.normalize_str(character)
     plain, folded = bert_class(character, character), bert_class(character, stripped)
     kind = f"{gpt2_class(character)} | {plain} << kPlain | {folded} << kFolded"
-    return Seen(kind, stripped, lower.normalize_str(character))
+    return CodePoint(kind, stripped, lower.normalize_str(character))
 
 
-def class_ranges(table: dict[int, Seen]) -> list[str]:
+def class_ranges(table: dict[int, CodePoint]) -> list[str]:
+    """Return the ranges of code points of one class, without the default class."""
     ranges: list[tuple[int, int, str]] = []
-    for code, facts in table.items():
-        if ranges and ranges[-1][1] == code - 1 and ranges[-1][2] == facts.kind:
-            ranges[-1] = (ranges[-1][0], code, facts.kind)
+    for code, entry in table.items():
+        if ranges and ranges[-1][1] == code - 1 and ranges[-1][2] == entry.kind:
+            ranges[-1] = (ranges[-1][0], code, entry.kind)
         else:
-            ranges.append((code, code, facts.kind))
-    usual = "kOthers | kInWord << kPlain | kInWord << kFolded"
-    return [f"    {{0x{first:X}, 0x{last:X}, {kind}}}," for first, last, kind in ranges if kind != usual]
+            ranges.append((code, code, entry.kind))
+    default_class = "kOthers | kInWord << kPlain | kInWord << kFolded"
+    return [f"    {{0x{first:X}, 0x{last:X}, {kind}}}," for first, last, kind in ranges if kind != default_class]
 
 
-def lower_ranges(table: dict[int, Seen]) -> list[str]:
-    """(first, last, step, lower - upper), for the code points whose lower case is one code point."""
+def lower_ranges(table: dict[int, CodePoint]) -> list[str]:
+    """Return (first, last, step, lower - upper) for the code points whose lower case is one code point."""
     ranges: list[tuple[int, int, int, int]] = []
-    for code, facts in table.items():
-        if facts.lower == chr(code) or len(facts.lower) > 1:
+    for code, entry in table.items():
+        if entry.lower == chr(code) or len(entry.lower) > 1:
             continue
-        difference = ord(facts.lower) - code
+        difference = ord(entry.lower) - code
         if ranges and ranges[-1][3] == difference:
             first, last, step, _ = ranges[-1]
             gap = code - last
@@ -97,20 +100,20 @@ def lower_ranges(table: dict[int, Seen]) -> list[str]:
     return [f"    {{0x{a:X}, 0x{b:X}, {step}, {difference}}}," for a, b, step, difference in ranges]
 
 
-def stripped_codes(table: dict[int, Seen]) -> list[str]:
-    """Code points that become others without their accents: up to three, 0 behind the last."""
+def stripped_codes(table: dict[int, CodePoint]) -> list[str]:
+    """Return the code points that change without accents: up to three replacements, padded with 0."""
     rows = [
-        (code, *[ord(c) for c in facts.stripped], 0, 0, 0)[:4]
-        for code, facts in table.items()
-        if facts.stripped not in ("", chr(code)) and code not in HANGUL
+        (code, *[ord(c) for c in entry.stripped], 0, 0, 0)[:4]
+        for code, entry in table.items()
+        if entry.stripped not in ("", chr(code)) and code not in HANGUL
     ]
     cells = ["{" + ", ".join(f"0x{code:X}" for code in row) + "}" for row in rows]
     return ["    " + ", ".join(cells[i : i + 4]) + "," for i in range(0, len(cells), 4)]
 
 
 def main() -> None:
-    table = {code: seen(code) for code in range(LAST) if not 0xD800 <= code < 0xE000}
-    assert [code for code, facts in table.items() if len(facts.lower) > 1] == [0x130], "only İ is special"
+    table = {code: code_point(code) for code in range(LAST) if not 0xD800 <= code < 0xE000}
+    assert [code for code, entry in table.items() if len(entry.lower) > 1] == [0x130], "only İ is special"
     lines = [
         f"// Made by make_piece_tables.py from tokenizers {tokenizers.__version__}; not to be edited by hand.",
         "#pragma once",

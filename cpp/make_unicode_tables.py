@@ -1,4 +1,4 @@
-"""Writes cpp/unicode_tables.h from Python's unicodedata: `python cpp/make_unicode_tables.py`.
+"""Write cpp/unicode_tables.h from Python's unicodedata: `python cpp/make_unicode_tables.py`.
 
 Run it with the Python whose Unicode version the tokenizer should follow; tests/kernels/test_text.py checks the table.
 """
@@ -10,12 +10,12 @@ import unicodedata
 from pathlib import Path
 
 LAST = 0x110000
-# Scripts that write without spaces between words; unicodedata has no script property, but names say it.
+# Scripts without spaces between words; unicodedata has no script property, so names are used.
 UNSEGMENTED = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
 def class_of(code: int) -> str:
-    """The C++ name of the class of a code point."""
+    """Return the C++ name of the class of a code point."""
     character = chr(code)
     category = unicodedata.category(character)
     if character == "_":
@@ -35,11 +35,12 @@ def class_of(code: int) -> str:
 
 
 def lower_of(code: int) -> int:
-    """The simple lower case; İ (U+0130), whose lower case is two code points, becomes a plain i."""
+    """Return the simple lower case; İ (U+0130), whose lower case is two code points, becomes a plain i."""
     return ord(chr(code).lower()[0])
 
 
 def class_ranges() -> list[tuple[int, int, str]]:
+    """Return the ranges of code points of one class, without kOther."""
     ranges: list[tuple[int, int, str]] = []
     for code in range(LAST):
         kind = class_of(code)
@@ -51,7 +52,7 @@ def class_ranges() -> list[tuple[int, int, str]]:
 
 
 def lower_ranges() -> list[tuple[int, int, int, int]]:
-    """(first, last, step, lower - upper): Latin Extended alternates, so steps are 1 or 2."""
+    """Return (first, last, step, lower - upper): Latin Extended alternates, so steps are 1 or 2."""
     ranges: list[tuple[int, int, int, int]] = []
     for code in range(LAST):
         difference = lower_of(code) - code

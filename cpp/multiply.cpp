@@ -1,4 +1,4 @@
-// Rows of sparse × dense: each result row is a sum of dense rows, kept in registers until it is complete.
+// Rows of sparse × dense: each result row is a sum of dense rows, accumulated in registers.
 #include "sparse.h"
 #include "vec.h"
 
@@ -13,10 +13,10 @@ static void sum_rows(const SparseRows& sparse, int64_t row, const float* dense, 
     const int64_t last = sparse.starts[row + 1];
     vec sum[PARTS] = {};
     for (int64_t k = sparse.starts[row]; k < last; ++k) {
-        constexpr int AHEAD = 4;  // entries: far enough for memory to answer
-        if (k + AHEAD < last) {
-            const float* coming = dense + sparse.columns[k + AHEAD] * width;
-            for (int p = 0; p < PARTS; p += 16 / LANES) __builtin_prefetch(coming + p * LANES);
+        constexpr int PREFETCH = 4;  // entries prefetched ahead
+        if (k + PREFETCH < last) {
+            const float* next_row = dense + sparse.columns[k + PREFETCH] * width;
+            for (int p = 0; p < PARTS; p += 16 / LANES) __builtin_prefetch(next_row + p * LANES);
         }
         const float* from = dense + sparse.columns[k] * width;
         const vec value = splat(sparse.values[k]);
@@ -35,7 +35,7 @@ static void one_row(const SparseRows& sparse, int64_t row, const float* dense, i
         sum_rows<4>(sparse, row, dense + column, width, out + column);
     for (; column + LANES <= width; column += LANES) sum_rows<1>(sparse, row, dense + column, width, out + column);
     if (column == width) return;
-    if (width >= LANES) {  // the last columns once more with some before them: the same sums again
+    if (width >= LANES) {  // the last LANES columns; some are computed twice with the same result
         sum_rows<1>(sparse, row, dense + width - LANES, width, out + width - LANES);
         return;
     }

@@ -1,16 +1,17 @@
-// The nearest of 256 centroids, for several vectors of points at a time: each lane looks after a point of its own.
+// The nearest of 256 centroids, for several vectors of points at a time: each lane handles one point.
 #include "product.h"
 #include "vec.h"
 
 namespace firth {
 namespace ISA {
 
-constexpr int TOGETHER = 4;  // vectors of points, so that comparisons need not wait for each other
+constexpr int TOGETHER = 4;  // vectors of points; independent comparisons hide latency
 static_assert(POINTS % (TOGETHER * LANES) == 0, "a block of points is a whole number of steps");
 
-// WIDTH 0 takes the width from the argument; fastText's usual 2 is worth code of its own.
+// WIDTH 0 takes the width from the argument; fastText's default of 2 is specialized.
 template <int WIDTH>
-static void some(const float* points, int any_width, const float* centroids, int32_t* codes, float* distances) {
+static void nearest_of_points(const float* points, int any_width, const float* centroids, int32_t* codes,
+                              float* distances) {
     const int width = WIDTH ? WIDTH : any_width;
     vec least[TOGETHER];
     ivec which[TOGETHER];
@@ -20,8 +21,8 @@ static void some(const float* points, int any_width, const float* centroids, int
         for (int d = 0; d < width; ++d) {
             const vec column = splat(centroids[c * width + d]);
             for (int p = 0; p < TOGETHER; ++p) {
-                const vec off = load(points + d * POINTS + p * LANES) - column;
-                sum[p] += off * off;
+                const vec difference = load(points + d * POINTS + p * LANES) - column;
+                sum[p] += difference * difference;
             }
         }
         const ivec number = c - ivec{};
@@ -39,10 +40,8 @@ static void some(const float* points, int any_width, const float* centroids, int
 
 static void find(const float* points, int width, const float* centroids, int32_t* codes, float* distances) {
     for (int at = 0; at < POINTS; at += TOGETHER * LANES) {
-        if (width == 2)
-            some<2>(points + at, width, centroids, codes + at, distances + at);
-        else
-            some<0>(points + at, width, centroids, codes + at, distances + at);
+        if (width == 2) nearest_of_points<2>(points + at, width, centroids, codes + at, distances + at);
+        else nearest_of_points<0>(points + at, width, centroids, codes + at, distances + at);
     }
 }
 

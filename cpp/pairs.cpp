@@ -8,7 +8,7 @@ namespace firth {
 
 int64_t& PairTable::operator[](uint64_t key) {
     if (used_ * 2 >= entries_.size()) rebuild(entries_.size() * 2, INT64_MIN);
-    for (size_t at = place(key);; at = (at + 1) & (entries_.size() - 1)) {
+    for (size_t at = slot(key);; at = (at + 1) & (entries_.size() - 1)) {
         if (entries_[at].key == key) return entries_[at].value;
         if (entries_[at].key == 0) {
             entries_[at].key = key;
@@ -19,7 +19,7 @@ int64_t& PairTable::operator[](uint64_t key) {
 }
 
 const PairTable::Entry* PairTable::find(uint64_t key) const {
-    for (size_t at = place(key); entries_[at].key; at = (at + 1) & (entries_.size() - 1))
+    for (size_t at = slot(key); entries_[at].key; at = (at + 1) & (entries_.size() - 1))
         if (entries_[at].key == key) return &entries_[at];
     return nullptr;
 }
@@ -35,44 +35,44 @@ int64_t PairTable::drop_half() {
     return *middle;
 }
 
-void PairTable::rebuild(size_t places, int64_t most) {
-    std::vector<Entry> old(places);
+void PairTable::rebuild(size_t slots, int64_t most) {
+    std::vector<Entry> old(slots);
     old.swap(entries_);
     used_ = 0;
     for (const Entry& entry : old) {
         if (!entry.key || entry.value <= most) continue;
-        size_t at = place(entry.key);
-        while (entries_[at].key) at = (at + 1) & (places - 1);
+        size_t at = slot(entry.key);
+        while (entries_[at].key) at = (at + 1) & (slots - 1);
         entries_[at] = entry;
         ++used_;
     }
 }
 
 void PairCounter::add(const int32_t* ids, size_t size, const int32_t* map, const uint8_t* keep) {
-    constexpr size_t batch = 64;  // keys whose lines are fetched while earlier ones are counted
+    constexpr size_t batch = 64;  // keys that are prefetched before they are counted
     uint64_t keys[batch];
     for (size_t begin = 0; begin < size; begin += batch) {
         size_t count = 0;
         for (size_t i = begin; i < std::min(begin + batch, size); ++i) {
             const int32_t word = ids[i] == kDocumentEnd ? -1 : map[ids[i]];
-            const int32_t kept = word >= 0 && keep[word] ? word : -1;
-            if (before_ >= 0 && kept >= 0) table_.prefetch(keys[count++] = PairTable::key(before_, kept));
-            before_ = kept;
+            const int32_t counted = word >= 0 && keep[word] ? word : -1;
+            if (previous_ >= 0 && counted >= 0) table_.prefetch(keys[count++] = PairTable::key(previous_, counted));
+            previous_ = counted;
         }
         for (size_t i = 0; i < count; ++i) ++table_[keys[i]];
-        // Where growing would take too much, room is made instead.
-        if (most_bytes_ && table_.bytes() * 2 > most_bytes_ && table_.nearly_full())
+        // Drops pairs where growing would exceed the limit.
+        if (max_bytes_ && table_.bytes() * 2 > max_bytes_ && table_.nearly_full())
             dropped_ = std::max(dropped_, table_.drop_half());
     }
 }
 
 Pairs PairCounter::pairs(int64_t min_count) const {
-    std::vector<PairTable::Entry> found;
+    std::vector<PairTable::Entry> entries;
     for (const auto& entry : table_.entries())
-        if (entry.key && entry.value >= min_count) found.push_back(entry);
-    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+        if (entry.key && entry.value >= min_count) entries.push_back(entry);
+    std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
     Pairs pairs;
-    for (const auto& entry : found) {
+    for (const auto& entry : entries) {
         pairs.first.push_back(static_cast<int32_t>((entry.key - 1) >> 32));
         pairs.second.push_back(static_cast<int32_t>((entry.key - 1) & 0xFFFFFFFFu));
         pairs.count.push_back(entry.value);
@@ -87,20 +87,21 @@ PairJoiner::PairJoiner(const int32_t* first, const int32_t* second, const int32_
 size_t PairJoiner::join(const int32_t* ids, size_t size, const int32_t* map, int32_t* out) {
     int32_t* const begin = out;
     const auto release = [&] {
-        if (waiting_ >= 0) *out++ = waiting_;
-        waiting_ = -1;
+        if (pending_ >= 0) *out++ = pending_;
+        pending_ = -1;
     };
     if (size == 0) release();
     for (size_t i = 0; i < size; ++i) {
         const int32_t word = ids[i] == kDocumentEnd ? -1 : map[ids[i]];
-        const PairTable::Entry* found = waiting_ >= 0 && word >= 0 ? table_.find(PairTable::key(waiting_, word)) : nullptr;
-        if (found) {
-            *out++ = static_cast<int32_t>(found->value);
-            waiting_ = -1;
+        const PairTable::Entry* phrase =
+            pending_ >= 0 && word >= 0 ? table_.find(PairTable::key(pending_, word)) : nullptr;
+        if (phrase) {
+            *out++ = static_cast<int32_t>(phrase->value);
+            pending_ = -1;
             continue;
         }
         release();
-        waiting_ = word;
+        pending_ = word;
         if (ids[i] == kDocumentEnd) *out++ = kDocumentEnd;
     }
     return static_cast<size_t>(out - begin);

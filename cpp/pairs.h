@@ -1,4 +1,4 @@
-// Neighbouring words: counted, and joined into phrases. Streams of ids as in text.h; calls go on where the last ended.
+// Adjacent words, counted and merged into phrases. Streams of ids as in text.h; each call continues the last.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,17 @@ class PairTable {
     static uint64_t key(int32_t first, int32_t second) {
         return (static_cast<uint64_t>(static_cast<uint32_t>(first)) << 32 | static_cast<uint32_t>(second)) + 1;
     }
-    void prefetch(uint64_t key) const { __builtin_prefetch(&entries_[place(key)], 1); }
-    int64_t& operator[](uint64_t key);        // made with 0 where it is new
-    const Entry* find(uint64_t key) const;    // nullptr where there is none
-    int64_t drop_half();                      // the entries up to the middle value, which it returns
+    void prefetch(uint64_t key) const { __builtin_prefetch(&entries_[slot(key)], 1); }
+    int64_t& operator[](uint64_t key);      // inserted with value 0 if new
+    const Entry* find(uint64_t key) const;  // nullptr if missing
+    int64_t drop_half();                    // drops the entries up to the median value; returns it
     bool nearly_full() const { return used_ * 20 >= entries_.size() * 9; }  // it doubles at one half
     size_t bytes() const { return entries_.size() * sizeof(Entry); }
-    const std::vector<Entry>& entries() const { return entries_; }  // free ones among them
+    const std::vector<Entry>& entries() const { return entries_; }  // including free ones
 
   private:
-    size_t place(uint64_t key) const { return (key * 0x9E3779B97F4A7C15ull >> 20) & (entries_.size() - 1); }
-    void rebuild(size_t places, int64_t most);
+    size_t slot(uint64_t key) const { return (key * 0x9E3779B97F4A7C15ull >> 20) & (entries_.size() - 1); }
+    void rebuild(size_t slots, int64_t most);
 
     std::vector<Entry> entries_;
     size_t used_ = 0;
@@ -43,33 +43,33 @@ struct Pairs {
 
 class PairCounter {
   public:
-    // Where the table would outgrow `most_bytes` (0 = none) the rarer half of the pairs is dropped.
-    explicit PairCounter(size_t most_bytes) : most_bytes_(most_bytes) {}
+    // When the table would exceed `max_bytes` (0 = no limit), the rarer half of the pairs is dropped.
+    explicit PairCounter(size_t max_bytes) : max_bytes_(max_bytes) {}
 
-    // Counts neighbours map[id], map[next id] where both words are kept.
+    // Counts adjacent pairs (map[id], map[next id]) if both words are in `keep`.
     void add(const int32_t* ids, size_t size, const int32_t* map, const uint8_t* keep);
-    Pairs pairs(int64_t min_count) const;  // in the order of their ids
-    int64_t dropped() const { return dropped_; }  // up to which count pairs were dropped; 0 = none were
+    Pairs pairs(int64_t min_count) const;         // in the order of their ids
+    int64_t dropped() const { return dropped_; }  // the highest count that was dropped; 0 = none
 
   private:
     PairTable table_;
-    size_t most_bytes_;
-    int32_t before_ = -1;
+    size_t max_bytes_;
+    int32_t previous_ = -1;
     int64_t dropped_ = 0;
 };
 
 class PairJoiner {
   public:
-    // first[i], second[i] become joined[i].
+    // The pair first[i], second[i] becomes joined[i].
     PairJoiner(const int32_t* first, const int32_t* second, const int32_t* joined, size_t size);
 
-    // Joins greedily from the left, never over a document's end or a dropped word; returns how many ids were written
-    // to `out` (room: size + 1). The last word waits for the next call; one of size 0 writes it.
+    // Merges greedily from the left, never across a document end or a dropped word; returns the number of ids written
+    // to `out` (capacity: size + 1). The last word is held back until the next call; a call of size 0 flushes it.
     size_t join(const int32_t* ids, size_t size, const int32_t* map, int32_t* out);
 
   private:
     PairTable table_;
-    int32_t waiting_ = -1;
+    int32_t pending_ = -1;
 };
 
 }  // namespace firth

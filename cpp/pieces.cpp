@@ -21,10 +21,10 @@ struct Stripped {
 
 #include "piece_tables.h"
 
-// The Hangul syllables are numbered leading × 588 + vowel × 28 + trailing (Unicode 14, section 3.12).
+// Hangul syllables are numbered leading × 588 + vowel × 28 + trailing (Unicode 14, section 3.12).
 constexpr uint32_t kSyllables = 0xAC00, kSyllableCount = 11172, kLeading = 0x1100, kVowel = 0x1161, kTrailing = 0x11A7;
 
-// GPT-2's letter for a byte: itself where it is a printable Latin-1 character, else the next of U+0100, U+0101, …
+// GPT-2's letter of a byte: itself if it is a printable Latin-1 character, else the next of U+0100, U+0101, …
 void number_bytes(PieceTables& tables) {
     uint32_t next = 0x100;
     for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -51,9 +51,10 @@ PieceTables build() {
     for (const auto& row : kStripped) put(row.code, row.to[0], row.to[1], row.to[2]);
     for (uint32_t number = 0; number < kSyllableCount; ++number) {
         const uint32_t trailing = number % 28;
-        put(kSyllables + number, kLeading + number / 588, kVowel + number % 588 / 28, trailing ? kTrailing + trailing : 0);
+        put(kSyllables + number, kLeading + number / 588, kVowel + number % 588 / 28,
+            trailing ? kTrailing + trailing : 0);
     }
-    PieceTables tables{classes.data(), folded.data(), reinterpret_cast<const uint32_t(*)[3]>(several.data()), {}, {}};
+    PieceTables tables{classes.data(), folded.data(), reinterpret_cast<const uint32_t (*)[3]>(several.data()), {}, {}};
     number_bytes(tables);
     return tables;
 }
@@ -75,14 +76,14 @@ int64_t write_gpt2(const uint8_t* p, const uint8_t* end, std::string& out) {
     const auto put = [&](uint8_t byte) { out.append(tables.gpt2[byte], tables.gpt2_size[byte]); };
     int64_t invalid = 0;
     while (p < end) {
-        const Decoded found = decode(p, end);
-        if (found.valid) {
-            for (int i = 0; i < found.size; ++i) put(p[i]);
+        const Decoded decoded = decode(p, end);
+        if (decoded.valid) {
+            for (int i = 0; i < decoded.size; ++i) put(p[i]);
         } else {
             put(0xEF), put(0xBF), put(0xBD);  // U+FFFD
             ++invalid;
         }
-        p += found.size;
+        p += decoded.size;
     }
     return invalid;
 }
@@ -91,10 +92,10 @@ void write_bert(const uint8_t* p, const uint8_t* end, bool fold, std::string& ou
     const PieceTables& tables = piece_tables();
     const int shift = fold ? kFolded : kPlain;
     while (p < end) {
-        const Decoded found = decode(p, end);
-        p += found.size;
-        if ((tables.classes[found.code] >> shift & 3) == kDropped) continue;
-        const uint32_t code = fold ? tables.folded[found.code] : found.code;
+        const Decoded decoded = decode(p, end);
+        p += decoded.size;
+        if ((tables.classes[decoded.code] >> shift & 3) == kDropped) continue;
+        const uint32_t code = fold ? tables.folded[decoded.code] : decoded.code;
         if (code < kSeveral) {
             append(code, out);
             continue;
@@ -106,10 +107,10 @@ void write_bert(const uint8_t* p, const uint8_t* end, bool fold, std::string& ou
 
 namespace {
 
-// The document's text: without the line feed behind it, and what Corpus takes off besides.
+// Trims a document as Corpus does: the line feed after it, and more depending on the unit.
 void trim_document(const uint8_t*& begin, const uint8_t*& end, Trim trim, bool from_start, bool to_end) {
     const UnicodeTables& tables = unicode();
-    const auto space = [&](const uint8_t* at) {  // as str.strip has it, to which a NUL is no space
+    const auto space = [&](const uint8_t* at) {  // as in str.strip, for which NUL is no space
         const uint32_t code = decode(at, end).code;
         return code && tables.classes[code] == kSpace;
     };
@@ -135,7 +136,7 @@ void TextEncoder::count_part(Slot& slot, const uint8_t* data, size_t begin, size
         Word word;
         if (simple && size <= 15) {
             size_t filled = 0;
-            if (*from == ' ') {  // only gpt2 has it; two bytes stand for it
+            if (*from == ' ') {  // gpt2 only; it is written as two bytes
                 const PieceTables& tables = piece_tables();
                 key[0] = static_cast<uint8_t>(tables.gpt2[' '][0]), key[1] = static_cast<uint8_t>(tables.gpt2[' '][1]);
                 filled = 1, std::memcpy(key + 2, from + 1, size - 1);
@@ -148,14 +149,14 @@ void TextEncoder::count_part(Slot& slot, const uint8_t* data, size_t begin, size
             word.short_word(low, high, static_cast<uint32_t>(size + filled));
         } else {
             slot.scratch.clear();
-            if (split_ == Split::gpt2) slot.facts.invalid += write_gpt2(from, to, slot.scratch);
+            if (split_ == Split::gpt2) slot.statistics.invalid += write_gpt2(from, to, slot.scratch);
             else write_bert(from, to, lowercase_, slot.scratch);
             if (slot.scratch.size() > INT32_MAX) throw std::length_error("a word is longer than 2 GB");
             word = Word::of(slot.scratch.data(), slot.scratch.size());
         }
         ++slot.table.find(word).count;
     };
-    // Parts are cut behind text, so that only the very first begins a document (see safe_cut).
+    // Parts end after text, so only the very first one starts a document (see safe_cut).
     bool from_start = begin == 0 && first_block_;
     for (size_t at = begin; at < end || ends != last; from_start = true) {
         const bool to_end = ends != last;
@@ -163,7 +164,7 @@ void TextEncoder::count_part(Slot& slot, const uint8_t* data, size_t begin, size
         const uint8_t *from = data + at, *to = data + stop;
         trim_document(from, to, trim_, from_start, to_end);
         if (split_ == Split::gpt2) gpt2_pieces(from, to, count);
-        else bert_pieces(from, to, lowercase_, slot.facts.invalid, count);
+        else bert_pieces(from, to, lowercase_, slot.statistics.invalid, count);
         at = stop;
     }
 }
@@ -184,12 +185,13 @@ std::string list_pieces(const std::string& text, Split split, bool fold) {
 
 size_t cut_before_space(const uint8_t* data, size_t size) {
     for (size_t i = size; i-- > 1;) {
-        if (data[i] != ' ' && data[i] != '\n' && data[i] != '\r' && data[i] != '\t') continue;  // all rules' spaces
+        if (data[i] != ' ' && data[i] != '\n' && data[i] != '\r' && data[i] != '\t')
+            continue;  // spaces under all rules
         size_t before = i - 1;
         while (before > 0 && (data[before] & 0xC0) == 0x80) --before;
-        const Decoded found = decode(data + before, data + i);
-        // Space to neither of the two rules: what trim_document takes off is never cut in two.
-        if ((piece_tables().classes[found.code] & kGpt2Mask) != kSpaces && unicode().classes[found.code] != kSpace)
+        const Decoded decoded = decode(data + before, data + i);
+        // Not a space under either rule, so that whitespace that trim_document removes is never split.
+        if ((piece_tables().classes[decoded.code] & kGpt2Mask) != kSpaces && unicode().classes[decoded.code] != kSpace)
             return i;
     }
     return 0;

@@ -1,10 +1,10 @@
-// Text to the pieces that subword tokenizers start from, as the package `tokenizers` cuts them.
+// Pre-tokenization for subword tokenizers, as in the package `tokenizers`.
 //
 // gpt2: the regular expression 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ ; a piece is
-// written with a letter for each byte (ByteLevel).
-// bert: control characters vanish, whitespace separates, Chinese characters and punctuation stand alone; with `fold`,
-// accents and case are folded (BertNormalizer, BertPreTokenizer). Marks that stay although they are no "Mn" to that
-// package are not brought into canonical order, which it does: no text that anyone wrote has two such marks in a row.
+// written with one letter per byte (ByteLevel).
+// bert: control characters are removed, whitespace separates, Chinese characters and punctuation are separate pieces;
+// with `fold`, accents and case are removed (BertNormalizer, BertPreTokenizer). Unlike that package, combining marks
+// other than "Mn" are not put into canonical order; real text has no two such marks in a row.
 #pragma once
 
 #include "scan.h"
@@ -15,31 +15,39 @@
 namespace firth {
 
 enum PieceClass : uint8_t {
-    kOthers, kLetters, kNumbers, kSpaces, kGpt2Mask = 3,
-    kInWord = 0, kDropped = 1, kSeparates = 2, kAlone = 3,  // for BERT; as it is at kPlain, folded at kFolded
-    kPlain = 2, kFolded = 4,
+    kOthers,
+    kLetters,
+    kNumbers,
+    kSpaces,
+    kGpt2Mask = 3,
+    kInWord = 0,
+    kDropped = 1,
+    kSeparates = 2,
+    kAlone = 3,  // for BERT, in the bits at kPlain or, with `fold`, at kFolded
+    kPlain = 2,
+    kFolded = 4,
 };
 
 struct PieceTables {
-    uint8_t* classes;      // [kCodePoints]
-    uint32_t* folded;      // [kCodePoints] without accents, in lower case; from kSeveral on, an index into `several`
+    uint8_t* classes;  // [kCodePoints]
+    uint32_t* folded;  // [kCodePoints] without accents, in lower case; from kSeveral on, an index into `several`
     const uint32_t (*several)[3];
-    char gpt2[256][2];     // the letter for each byte, as UTF-8
+    char gpt2[256][2];  // the letter of each byte, as UTF-8
     uint8_t gpt2_size[256];
 };
 
 constexpr uint32_t kSeveral = 0x80000000u;
 
-// Spread out of the ranges of piece_tables.h at the first use.
+// Expanded from the ranges of piece_tables.h at first use.
 const PieceTables& piece_tables();
 
-// The pieces of one text: calls take(begin, end, simple), `simple` where the piece is printable ASCII (for gpt2 with a
-// space before it, perhaps).
+// Calls take(begin, end, simple) for each piece of a text; `simple` pieces are printable ASCII (for gpt2, possibly
+// after a space).
 template <class Take>
 void gpt2_pieces(const uint8_t* p, const uint8_t* end, Take take) {
     const uint8_t* classes = piece_tables().classes;
-    const auto class_of = [classes](const Decoded& found) { return classes[found.code] & kGpt2Mask; };
-    // Behind the run of code points of class `kind` at `at`.
+    const auto class_of = [classes](const Decoded& decoded) { return classes[decoded.code] & kGpt2Mask; };
+    // The end of the run of code points of class `kind` at `at`.
     const auto run = [&](const uint8_t* at, int kind, bool& simple) {
         while (at < end) {
             if (*at < 0x80) {
@@ -48,10 +56,10 @@ void gpt2_pieces(const uint8_t* p, const uint8_t* end, Take take) {
                 ++at;
                 continue;
             }
-            const Decoded found = decode(at, end);
-            if (class_of(found) != kind) break;
+            const Decoded decoded = decode(at, end);
+            if (class_of(decoded) != kind) break;
             simple = false;
-            at += found.size;
+            at += decoded.size;
         }
         return at;
     };
@@ -68,7 +76,7 @@ void gpt2_pieces(const uint8_t* p, const uint8_t* end, Take take) {
             int kind = class_of(decode(from, end));
             if (kind == kSpaces) from = p, kind = class_of(decode(p, end));
             next = run(from, kind, simple);
-            if (kind == kSpaces && next < end) {  // the last space of a run goes with what follows
+            if (kind == kSpaces && next < end) {  // the last space of a run belongs to the next piece
                 const uint8_t* last = next - 1;
                 while ((*last & 0xC0) == 0x80) --last;
                 if (last > p) next = last;
@@ -83,21 +91,21 @@ template <class Take>
 void bert_pieces(const uint8_t* p, const uint8_t* end, bool fold, int64_t& invalid, Take take) {
     const uint8_t* classes = piece_tables().classes;
     const int shift = fold ? kFolded : kPlain;
-    const uint8_t* word = nullptr;  // where the word began that is not yet over
+    const uint8_t* word = nullptr;  // start of the current word
     bool simple = true;
     while (p < end) {
-        const Decoded found = decode(p, end);
-        const uint8_t* next = p + found.size;
-        invalid += !found.valid;
-        switch (classes[found.code] >> shift & 3) {
+        const Decoded decoded = decode(p, end);
+        const uint8_t* next = p + decoded.size;
+        invalid += !decoded.valid;
+        switch (classes[decoded.code] >> shift & 3) {
             case kInWord:
                 if (!word) word = p, simple = true;
-                simple &= found.code < 0x80;
+                simple &= decoded.code < 0x80;
                 break;
             case kDropped: simple = false; break;
             case kAlone:
                 if (word) take(word, p, simple);
-                take(p, next, found.code < 0x80);
+                take(p, next, decoded.code < 0x80);
                 word = nullptr;
                 break;
             default:
@@ -109,7 +117,7 @@ void bert_pieces(const uint8_t* p, const uint8_t* end, bool fold, int64_t& inval
     if (word) take(word, end, simple);
 }
 
-// A piece as it is counted, appended to `out`; write_gpt2 returns the number of invalid sequences.
+// Appends a normalized piece to `out`; write_gpt2 returns the number of invalid sequences.
 int64_t write_gpt2(const uint8_t* p, const uint8_t* end, std::string& out);
 void write_bert(const uint8_t* p, const uint8_t* end, bool fold, std::string& out);
 

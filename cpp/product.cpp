@@ -12,21 +12,22 @@ namespace {
 
 Nearest kernel() {
 #if defined(__x86_64__)
-    const auto& isa = chosen_isa();
+    const auto& isa = active_isa();
     if (isa == "avx512") return avx512::nearest;
     if (isa == "avx2") return avx2::nearest;
 #endif
     return baseline::nearest;
 }
 
-// Points of one part, `stride` apart, block by block to the kernel; found(i, code, distance) takes the results in order.
-template <class Found>
+// Passes the points of one part, `stride` apart, to the kernel in blocks; visit(i, code, distance) gets the results in
+// order.
+template <class Visit>
 void each_nearest(Nearest nearest, const float* first, int64_t stride, int64_t count, int width, const float* centroids,
-                  Found found) {
+                  Visit visit) {
     struct alignas(64) Aligned {
         float floats[16];
     };
-    std::vector<Aligned> room(static_cast<size_t>(width) * POINTS / 16);  // of the last block the rest is old points
+    std::vector<Aligned> room(static_cast<size_t>(width) * POINTS / 16);  // the last block is padded with old points
     float* points = room[0].floats;
     alignas(64) int32_t codes[POINTS];
     alignas(64) float distances[POINTS];
@@ -35,15 +36,15 @@ void each_nearest(Nearest nearest, const float* first, int64_t stride, int64_t c
         for (int64_t i = 0; i < size; ++i)
             for (int d = 0; d < width; ++d) points[d * POINTS + i] = first[(begin + i) * stride + d];
         nearest(points, width, centroids, codes, distances);
-        for (int64_t i = 0; i < size; ++i) found(begin + i, codes[i], distances[i]);
+        for (int64_t i = 0; i < size; ++i) visit(begin + i, codes[i], distances[i]);
     }
 }
 
 // k-means of one part of a sample.
 class Means {
   public:
-    Means(const Cut& sample, int64_t part, float* centroids)
-        : points_(sample.matrix + part * sample.width), stride_(sample.dim), count_(sample.rows),
+    Means(const PartitionedMatrix& sample, int64_t part, float* centroids)
+        : points_(sample.values + part * sample.width), stride_(sample.dim), count_(sample.rows),
           width_(sample.width_of(part)), distances_(static_cast<size_t>(count_)), centroids_(centroids) {
         for (int c = 0; c < CENTROIDS; ++c) std::copy_n(point(c % count_), width_, centroids_ + c * width_);
     }
@@ -63,17 +64,17 @@ class Means {
                 centroids_[c * width_ + d] = static_cast<float>(sums[static_cast<size_t>(c * width_ + d)] / size);
         }
         for (int c = 0; c < CENTROIDS; ++c)
-            if (sizes[static_cast<size_t>(c)] == 0 && !to_the_furthest(c)) break;
+            if (sizes[static_cast<size_t>(c)] == 0 && !move_to_farthest(c)) break;
     }
 
   private:
     const float* point(int64_t i) const { return points_ + i * stride_; }
 
-    bool to_the_furthest(int centroid) {
-        const auto furthest = std::max_element(distances_.begin(), distances_.end());
-        if (!(*furthest > 0)) return false;  // every point lies on a centroid
-        std::copy_n(point(furthest - distances_.begin()), width_, centroids_ + centroid * width_);
-        *furthest = 0;
+    bool move_to_farthest(int centroid) {
+        const auto farthest = std::max_element(distances_.begin(), distances_.end());
+        if (!(*farthest > 0)) return false;  // every point lies on a centroid
+        std::copy_n(point(farthest - distances_.begin()), width_, centroids_ + centroid * width_);
+        *farthest = 0;
         return true;
     }
 
@@ -86,7 +87,7 @@ class Means {
 
 }  // namespace
 
-void find_centroids(const Cut& sample, int iterations, float* centroids, int threads) {
+void find_centroids(const PartitionedMatrix& sample, int iterations, float* centroids, int threads) {
     const Nearest nearest = kernel();
     std::atomic<int64_t> next{0};
     on_threads(static_cast<int>(std::min<int64_t>(threads, sample.parts())), [&](int) {
@@ -97,17 +98,17 @@ void find_centroids(const Cut& sample, int iterations, float* centroids, int thr
     });
 }
 
-void assign_codes(const Cut& given, const float* centroids, uint8_t* codes, int threads) {
+void assign_codes(const PartitionedMatrix& matrix, const float* centroids, uint8_t* codes, int threads) {
     const Nearest nearest = kernel();
-    const int64_t parts = given.parts();
-    constexpr int64_t BLOCK = 1024;  // rows, which stay in the cache while all parts are coded
+    const int64_t parts = matrix.parts();
+    constexpr int64_t BLOCK = 1024;  // rows, which stay in the cache for all parts
     std::atomic<int64_t> next{0};
     on_threads(threads, [&](int) {
-        for (int64_t row = next.fetch_add(BLOCK); row < given.rows; row = next.fetch_add(BLOCK))
+        for (int64_t row = next.fetch_add(BLOCK); row < matrix.rows; row = next.fetch_add(BLOCK))
             for (int64_t part = 0; part < parts; ++part)
-                each_nearest(nearest, given.matrix + row * given.dim + part * given.width, given.dim,
-                             std::min(BLOCK, given.rows - row), given.width_of(part),
-                             centroids + part * CENTROIDS * given.width, [&](int64_t i, int code, float) {
+                each_nearest(nearest, matrix.values + row * matrix.dim + part * matrix.width, matrix.dim,
+                             std::min(BLOCK, matrix.rows - row), matrix.width_of(part),
+                             centroids + part * CENTROIDS * matrix.width, [&](int64_t i, int code, float) {
                                  codes[(row + i) * parts + part] = static_cast<uint8_t>(code);
                              });
     });

@@ -6,10 +6,10 @@ namespace ISA {
 
 static inline vec loose(const float* p) { return *reinterpret_cast<const loose_vec*>(p); }
 
-// COUNT rows at once: each has its own stream of memory, and x is read once for all of them.
+// COUNT rows at once: each is a separate memory stream, and x is read once for all of them.
 template <int COUNT>
 static inline void multiply_some(const float* row, int64_t width, const float* x, const float* bias, float* out) {
-    vec totals[2][COUNT] = {};  // two sums a row, so that one addition need not wait for the other
+    vec totals[2][COUNT] = {};  // two sums per row hide the latency of additions
     int64_t d = 0;
     for (; d + 2 * LANES <= width; d += 2 * LANES) {
         const vec first = loose(x + d), second = loose(x + d + LANES);

@@ -1,5 +1,4 @@
-// Trees and tables that words are drawn from: Huffman's tree (Huffman 1952; Morin & Bengio 2005 use a tree for
-// the softmax) and Vose's alias table (Vose 1991).
+// The Huffman tree (Huffman 1952; Morin & Bengio 2005 for a tree as softmax) and the alias table (Vose 1991).
 #include "sampling.h"
 
 #include <algorithm>
@@ -13,16 +12,17 @@ Paths huffman_paths(const int64_t* counts, int32_t words) {
     Paths paths;
     paths.starts.assign(size_t(words) + 1, 0);
     if (words < 2) return paths;
-    // Leaves stand sorted and inner nodes are made in growing order, so the two least frequent nodes are
-    // always at one of two places: linear time.
+    // Leaves are sorted and inner nodes are created in increasing order, so the least frequent node is always at one of
+    // two positions: linear time.
     const int32_t inner = words - 1;
     std::vector<int64_t> weight(inner);
     std::vector<int32_t> parent(size_t(words) + inner);
     std::vector<uint8_t> turn(size_t(words) + inner, 0);
     int32_t leaf = words - 1, node = 0;
-    auto least = [&](int32_t made) {  // leaves are 0..words-1, inner nodes follow; of equals the node, as in fastText
-        return leaf >= 0 && (node >= made || counts[leaf] < weight[node]) ? leaf-- : words + node++;
-    };
+    auto least =
+        [&](int32_t made) {  // leaves are 0..words-1, inner nodes follow; ties go to the inner node, as in fastText
+            return leaf >= 0 && (node >= made || counts[leaf] < weight[node]) ? leaf-- : words + node++;
+        };
     auto weight_of = [&](int32_t which) { return which < words ? counts[which] : weight[which - words]; };
     for (int32_t made = 0; made < inner; ++made) {
         const int32_t left = least(made), right = least(made);

@@ -6,7 +6,7 @@
 
 namespace firth {
 
-// The way from the root to each word in a Huffman tree: `nodes` (inner nodes, the root is words - 2) and
+// The path from the root to each word in a Huffman tree: `nodes` (inner nodes, the root is words - 2) and
 // `turns` (0 left, 1 right), word w's from starts[w] to starts[w + 1].
 struct Paths {
     std::vector<int64_t> starts;
@@ -17,7 +17,7 @@ struct Paths {
 // `counts` from the most frequent word to the rarest.
 Paths huffman_paths(const int64_t* counts, int32_t words);
 
-// Vose's alias table: draw a slot evenly and 32 bits; below cut[slot] take the slot, else other[slot].
+// Vose's alias table. To sample, pick a slot uniformly and 32 random bits: below cut it is the slot itself, else other.
 void alias_table(const double* weights, int32_t words, Alias* table);
 
 }  // namespace firth

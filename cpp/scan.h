@@ -1,7 +1,7 @@
-// Where tokens begin and end in UTF-8 text, 64 bytes at a step.
+// Finds the boundaries of tokens in UTF-8 text, 64 bytes at a step.
 //
 // Each step turns 64 bytes into bit masks (bit i = byte i): letters, digits, …; code points beyond ASCII are looked up
-// one by one and written into the same masks. A token is then a run of ones, and its edges are found by counting zeros.
+// one by one and written into the same masks. A token is a run of ones, and its boundaries are found by counting zeros.
 #pragma once
 
 #include "unicode.h"
@@ -29,8 +29,8 @@ inline Masks ascii_masks(const uint8_t* p, Split split) {
     Masks masks;
     const auto eq = [](__m128i v, char c) { return _mm_cmpeq_epi8(v, _mm_set1_epi8(c)); };
     const auto between = [](__m128i v, char low, char high) {  // unsigned: (v - low) <= (high - low)
-        const __m128i above = _mm_subs_epu8(_mm_sub_epi8(v, _mm_set1_epi8(low)),
-                                            _mm_set1_epi8(static_cast<char>(high - low)));
+        const __m128i above =
+            _mm_subs_epu8(_mm_sub_epi8(v, _mm_set1_epi8(low)), _mm_set1_epi8(static_cast<char>(high - low)));
         return _mm_cmpeq_epi8(above, _mm_setzero_si128());
     };
     const auto bits = [](__m128i v, int part) {
@@ -120,14 +120,15 @@ class Scanner {
         filled_ = open;
     }
 
-    // Letters, marks on them, digits, underscores; ' and ’ between letters; . and , between digits.
+    // Letters with their marks, digits, underscores; ' and ’ between letters; . and , between digits.
     uint64_t word_bits(const uint8_t* p, uint64_t live) {
         Masks masks = ascii_masks(p, Split::words);
         masks.letter &= live, masks.digit &= live, masks.beyond_ascii &= live;
         uint64_t inner = 0;
         if (masks.beyond_ascii) inner = beyond_ascii(p, masks);
         if (masks.apostrophe | masks.point) {
-            const uint64_t after_letter = masks.letter << 1 | before_.letter, after_digit = masks.digit << 1 | before_.digit;
+            const uint64_t after_letter = masks.letter << 1 | before_.letter,
+                           after_digit = masks.digit << 1 | before_.digit;
             uint64_t to_letter = masks.letter >> 1, to_digit = masks.digit >> 1;
             if ((masks.apostrophe | masks.point) >> 63 && p + kStep < end_) {
                 const uint8_t kind = class_at(p + kStep);
@@ -149,26 +150,27 @@ class Scanner {
         inner_carry_ = 0;
         while (todo) {
             const int at = __builtin_ctzll(todo);
-            const Decoded found = decode(p + at, end_);
-            if (!found.valid) sink_.invalid(found.size);
-            const uint64_t ones = (uint64_t{1} << found.size) - 1, bits = ones << at;
-            const uint64_t over = at + found.size > 64 ? ones >> (64 - at) : 0;  // bytes in the next step
+            const Decoded decoded = decode(p + at, end_);
+            if (!decoded.valid) sink_.invalid(decoded.size);
+            const uint64_t ones = (uint64_t{1} << decoded.size) - 1, bits = ones << at;
+            const uint64_t over = at + decoded.size > 64 ? ones >> (64 - at) : 0;  // bytes in the next step
             todo &= ~bits;
             carry_.beyond_ascii |= over;
-            const int kind = tables_.classes[found.code] & kClassMask;
-            const Before before = at ? Before{bit(masks.letter, at - 1), bit(masks.digit, at - 1), bit(masks.underscore, at - 1)}
-                                     : before_;
-            const bool mark = kind == kMark;  // a mark is what it stands on, and stands alone nowhere
+            const int kind = tables_.classes[decoded.code] & kClassMask;
+            const Before before =
+                at ? Before{bit(masks.letter, at - 1), bit(masks.digit, at - 1), bit(masks.underscore, at - 1)}
+                   : before_;
+            const bool mark = kind == kMark;  // a mark takes the class of its base; alone it is no token
             if (kind == kLetter || (mark && before.letter)) masks.letter |= bits, carry_.letter |= over;
             else if (kind == kDigit || (mark && before.digit)) masks.digit |= bits, carry_.digit |= over;
             else if (mark && before.underscore) masks.underscore |= bits, carry_.underscore |= over;
-            else if (found.code == 0x2019 && before.letter && p + at + 3 < end_ && class_at(p + at + 3) == kLetter)
+            else if (decoded.code == 0x2019 && before.letter && p + at + 3 < end_ && class_at(p + at + 3) == kLetter)
                 inner |= bits, inner_carry_ |= over;
         }
         return inner;
     }
 
-    // Everything but whitespace (or but NUL, for tokens that come joined by it).
+    // Everything but whitespace (or, for separated tokens, but NUL).
     uint64_t run_bits(const uint8_t* p, uint64_t live) {
         Masks masks = ascii_masks(p, split_);
         uint64_t space = masks.space | carry_.space;
@@ -177,12 +179,12 @@ class Scanner {
             for (uint64_t todo = masks.beyond_ascii & live; todo; todo &= todo - 1) {
                 const int at = __builtin_ctzll(todo);
                 const uint8_t lead = p[at];
-                if (lead != 0xC2 && (lead < 0xE1 || lead > 0xE3)) continue;  // no space begins so
-                const Decoded found = decode(p + at, end_);
-                if (tables_.classes[found.code] != kSpace) continue;
-                const uint64_t ones = (uint64_t{1} << found.size) - 1;
+                if (lead != 0xC2 && (lead < 0xE1 || lead > 0xE3)) continue;  // not the first byte of a space
+                const Decoded decoded = decode(p + at, end_);
+                if (tables_.classes[decoded.code] != kSpace) continue;
+                const uint64_t ones = (uint64_t{1} << decoded.size) - 1;
                 space |= ones << at;
-                if (at + found.size > 64) carry_.space |= ones >> (64 - at);
+                if (at + decoded.size > 64) carry_.space |= ones >> (64 - at);
             }
         return ~space;
     }
@@ -190,15 +192,15 @@ class Scanner {
     // Each letter, digit or underscore with its marks is a token.
     void characters(const uint8_t* p) {
         while (p < end_) {
-            const Decoded found = decode(p, end_);
-            if (!found.valid) sink_.invalid(found.size);
-            const int kind = tables_.classes[found.code] & kClassMask;
+            const Decoded decoded = decode(p, end_);
+            if (!decoded.valid) sink_.invalid(decoded.size);
+            const int kind = tables_.classes[decoded.code] & kClassMask;
             const bool base = kind == kLetter || kind == kDigit || kind == kUnderscore;
             const bool open = filled_ & 1;
             if (open && kind != kMark) edges_[filled_++] = p;
             if (filled_ >= kBatch) flush();
             if (base) edges_[filled_++] = p;
-            p += found.size;
+            p += decoded.size;
         }
         if (filled_ & 1) edges_[filled_++] = end_;
     }
@@ -206,7 +208,7 @@ class Scanner {
     uint8_t class_at(const uint8_t* p) const { return tables_.classes[decode(p, end_).code] & kClassMask; }
     static bool bit(uint64_t mask, int at) { return mask >> at & 1; }
 
-    static constexpr size_t kBatch = 512;  // edges, so 256 tokens: enough to hide the table's cache misses
+    static constexpr size_t kBatch = 512;  // edges, i.e. 256 tokens: enough to hide the cache misses of the table
     Split split_;
     Sink& sink_;
     const UnicodeTables& tables_;

@@ -1,7 +1,7 @@
 // Scores of a block of rows with several queries: small matrix products with the tile of results in registers.
 //
-// A panel holds LANES queries side by side, number by number; a number of a row is spread over the lanes and meets the
-// same number of all queries of a panel or two. So there is nothing to add up across lanes, and a row is read in place.
+// A panel holds LANES queries, interleaved element by element. Each element of a row is broadcast to all lanes and
+// multiplied with that element of one or two panels. So nothing is summed across lanes, and rows are read in place.
 #include "search.h"
 #include "vec.h"
 
@@ -12,7 +12,7 @@
 namespace firth {
 namespace ISA {
 
-constexpr int TILE = REGISTERS == 32 ? 12 : 6;  // rows; two panels of sums and what meets them fill the registers
+constexpr int TILE = REGISTERS == 32 ? 12 : 6;  // rows; their sums with two panels fill the registers
 static_assert(DOZEN % TILE == 0, "rows come in whole tiles");
 
 static inline vec load_loose(const float* p) { return *reinterpret_cast<const loose_vec*>(p); }
@@ -37,8 +37,8 @@ static void tile(const float* const* rows, int64_t dim, const float* panels, flo
             const vec x = splat(rows[r][d]);
             EACH (int p = 0; p < PANELS; ++p) {
                 if (SQUARED) {
-                    const vec off = x - query[p];
-                    sum[r][p] -= off * off;
+                    const vec difference = x - query[p];
+                    sum[r][p] -= difference * difference;
                 } else {
                     sum[r][p] += x * query[p];
                 }
@@ -54,22 +54,25 @@ static void floats(const float* const* rows, int count, int64_t dim, const float
     const int number = (queries + LANES - 1) / LANES;
     for (int r = 0; r < count; r += TILE) {
         for (int p = 0; p < number; p += 2) {
-            const float* some = panels + p * dim * LANES;
+            const float* panel = panels + p * dim * LANES;
             float* where = out + r * width + p * LANES;
             if (p + 1 < number)
-                squared ? tile<2, true>(rows + r, dim, some, where, width) : tile<2, false>(rows + r, dim, some, where, width);
+                squared ? tile<2, true>(rows + r, dim, panel, where, width)
+                        : tile<2, false>(rows + r, dim, panel, where, width);
             else
-                squared ? tile<1, true>(rows + r, dim, some, where, width) : tile<1, false>(rows + r, dim, some, where, width);
+                squared ? tile<1, true>(rows + r, dim, panel, where, width)
+                        : tile<1, false>(rows + r, dim, panel, where, width);
         }
     }
 }
 
-// Few queries: lanes lie along the row, and rows are read one after the other, as memory is fastest.
-constexpr int ROWS = 4;  // whose lanes are added up together; a tile is a whole number of them
+// Few queries: lanes run along_row the row, and rows are read sequentially, which is fastest for memory.
+constexpr int ROWS = 4;  // rows whose lanes are summed together; divides TILE
 
 template <int QUERIES, bool SQUARED>
-static void along(const float* const* rows, int64_t dim, const float* queries, int64_t stride, float* out, int64_t width) {
-    constexpr int CHAINS = 4 / QUERIES;  // so that sums need not wait for each other
+static void along_row(const float* const* rows, int64_t dim, const float* queries, int64_t stride, float* out,
+                      int64_t width) {
+    constexpr int CHAINS = 4 / QUERIES;  // independent sums hide the latency of additions
     vec total[ROWS * QUERIES];
     EACH (int r = 0; r < ROWS; ++r) {
         const float* row = rows[r];
@@ -78,8 +81,8 @@ static void along(const float* const* rows, int64_t dim, const float* queries, i
             EACH (int q = 0; q < QUERIES; ++q) {
                 const vec query = load(queries + q * stride + d);
                 if (SQUARED) {
-                    const vec off = x - query;
-                    sum[q][chain] -= off * off;
+                    const vec difference = x - query;
+                    sum[q][chain] -= difference * difference;
                 } else {
                     sum[q][chain] += x * query;
                 }
@@ -99,35 +102,30 @@ static void along(const float* const* rows, int64_t dim, const float* queries, i
             EACH (int c = 1; c < CHAINS; ++c) total[q * ROWS + r] += sum[q][c];
         }
     }
-    alignas(64) float found[ROWS * QUERIES + LANES];
-    store_sums<ROWS * QUERIES>(total, found);
+    alignas(64) float scores_out[ROWS * QUERIES + LANES];
+    store_sums<ROWS * QUERIES>(total, scores_out);
     for (int r = 0; r < ROWS; ++r)
-        for (int q = 0; q < QUERIES; ++q) out[r * width + q] = found[q * ROWS + r];
+        for (int q = 0; q < QUERIES; ++q) out[r * width + q] = scores_out[q * ROWS + r];
 }
 
 template <bool SQUARED>
-static void some_along(const float* const* rows, int count, int64_t dim, const float* queries, int number, int64_t stride,
-                       float* out, int64_t width) {
+static void score_along_rows(const float* const* rows, int count, int64_t dim, const float* queries, int number,
+                             int64_t stride, float* out, int64_t width) {
     for (int r = 0; r < count; r += ROWS) {
-        if (number == 1)
-            along<1, SQUARED>(rows + r, dim, queries, stride, out + r * width, width);
-        else if (number == 2)
-            along<2, SQUARED>(rows + r, dim, queries, stride, out + r * width, width);
-        else
-            along<4, SQUARED>(rows + r, dim, queries, stride, out + r * width, width);
+        if (number == 1) along_row<1, SQUARED>(rows + r, dim, queries, stride, out + r * width, width);
+        else if (number == 2) along_row<2, SQUARED>(rows + r, dim, queries, stride, out + r * width, width);
+        else along_row<4, SQUARED>(rows + r, dim, queries, stride, out + r * width, width);
     }
 }
 
 static void few(const float* const* rows, int count, int64_t dim, const float* queries, int number, int64_t stride,
                 bool squared, float* out, int64_t width) {
-    if (squared)
-        some_along<true>(rows, count, dim, queries, number, stride, out, width);
-    else
-        some_along<false>(rows, count, dim, queries, number, stride, out, width);
+    if (squared) score_along_rows<true>(rows, count, dim, queries, number, stride, out, width);
+    else score_along_rows<false>(rows, count, dim, queries, number, stride, out, width);
 }
 
-// Half precision: sign, 5 bits of exponent, 10 of fraction. Shifted to where single precision has them, the number is
-// too small by 2^112, subnormal ones too; infinity and NaN are kept out before.
+// float16 has a sign, 5 exponent bits and 10 fraction bits. Shifted to their float32 positions, the value is too small
+// by 2^112, also for subnormals. Infinity and NaN are rejected earlier.
 static void widen(const uint16_t* half, int64_t count, float* out) {
 #if !defined(ISA_avx512)
     typedef uint16_t halves __attribute__((vector_size(LANES * 2), aligned(2)));
@@ -136,8 +134,8 @@ static void widen(const uint16_t* half, int64_t count, float* out) {
     int64_t i = 0;
     for (; i + LANES <= count; i += LANES) {
 #if defined(ISA_avx512)
-        const __m256i some = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(half + i));
-        store_loose(out + i, (vec)_mm512_maskz_cvtph_ps(0xffff, some));
+        const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(half + i));
+        store_loose(out + i, (vec)_mm512_maskz_cvtph_ps(0xffff, halves));
 #else
         const ivec bits = __builtin_convertvector(*reinterpret_cast<const halves*>(half + i), ivec);
         const vec size = (vec)((bits & 0x7fff) << 13) * up;
@@ -154,13 +152,13 @@ static void widen(const uint16_t* half, int64_t count, float* out) {
 }
 
 #if defined(ISA_avx512)
-// VNNI: 64 products of an unsigned and a signed byte a step. Queries are made unsigned by adding 128, which the sums of
-// the rows' codes take back. (A processor without it gets the kernel of AVX2 for codes.)
-constexpr int GROUP = 4;  // numbers side by side in a lane
+// VNNI: 64 products of unsigned and signed bytes per instruction. Queries are made unsigned by adding 128, which is
+// subtracted again by the sums of the rows' codes. (Processors without VNNI use the AVX2 kernel for codes.)
+constexpr int GROUP = 4;  // values per lane
 typedef uint8_t query_code;
 constexpr int SHIFT = 128;
 
-constexpr int STEP = LANES * GROUP;  // codes that a vector holds
+constexpr int STEP = LANES * GROUP;  // codes per vector
 #define CODES_TARGET __attribute__((target("avx512vnni")))
 
 static inline CODES_TARGET ivec step_codes(ivec sum, const int8_t* row, const query_code* query) {
@@ -168,8 +166,8 @@ static inline CODES_TARGET ivec step_codes(ivec sum, const int8_t* row, const qu
 }
 
 template <int PANELS>
-static CODES_TARGET void code_tile(const int8_t* const* rows, const int32_t* sums, int64_t dim, const query_code* panels,
-                                   float* out, int64_t width) {
+static CODES_TARGET void code_tile(const int8_t* const* rows, const int32_t* sums, int64_t dim,
+                                   const query_code* panels, float* out, int64_t width) {
     ivec sum[TILE][PANELS];
     EACH (int r = 0; r < TILE; ++r)
         EACH (int p = 0; p < PANELS; ++p) sum[r][p] = -SHIFT * sums[r] - ivec{};
@@ -188,7 +186,7 @@ static CODES_TARGET void code_tile(const int8_t* const* rows, const int32_t* sum
             store_loose(out + r * width + p * LANES, __builtin_convertvector(sum[r][p], vec));
 }
 #else
-// Pairs of 16-bit numbers, multiplied and added: exact, and in every instruction set.
+// Multiplies and adds pairs of 16-bit values: exact, and available in every instruction set.
 constexpr int GROUP = 2;
 typedef int16_t query_code;
 constexpr int SHIFT = 0;
@@ -232,9 +230,9 @@ static void code_tile(const int8_t* const* rows, const int32_t*, int64_t dim, co
 }
 #endif
 
-// As `along`, for codes: a query's numbers as `query_code`, zero (shifted) beyond the dimension.
-static CODES_TARGET void codes_along(const int8_t* const* rows, const int32_t* sums, int64_t dim, const query_code* query,
-                                     float* out, int64_t width) {
+// As `along_row`, for codes: the query as `query_code`, padded with (shifted) zeros.
+static CODES_TARGET void codes_along_row(const int8_t* const* rows, const int32_t* sums, int64_t dim,
+                                         const query_code* query, float* out, int64_t width) {
     vec total[ROWS];
     EACH (int r = 0; r < ROWS; ++r) {
         const int8_t* row = rows[r];
@@ -249,14 +247,14 @@ static CODES_TARGET void codes_along(const int8_t* const* rows, const int32_t* s
         }
         total[r] = __builtin_convertvector(sum, vec);
     }
-    alignas(64) float found[ROWS + LANES];
-    store_sums<ROWS>(total, found);
-    for (int r = 0; r < ROWS; ++r) out[r * width] = found[r];
+    alignas(64) float scores_out[ROWS + LANES];
+    store_sums<ROWS>(total, scores_out);
+    for (int r = 0; r < ROWS; ++r) out[r * width] = scores_out[r];
 }
 
 static inline int64_t whole_steps(int64_t dim) { return (dim + STEP - 1) / STEP * STEP; }
 
-// Few queries are packed one after the other, more into panels.
+// Few queries are packed one after the other, more of them into panels.
 static void pack_codes(const int8_t* queries, int count, int64_t dim, void* room) {
     auto* panels = static_cast<query_code*>(room);
     if (count <= FEW) {
@@ -283,18 +281,16 @@ static void codes(const int8_t* const* rows, const int32_t* sums, int count, int
     if (queries <= FEW) {
         for (int q = 0; q < queries; ++q)
             for (int r = 0; r < count; r += ROWS)
-                codes_along(rows + r, sums + r, dim, panels + q * whole_steps(dim), out + r * width + q, width);
+                codes_along_row(rows + r, sums + r, dim, panels + q * whole_steps(dim), out + r * width + q, width);
         return;
     }
     const int number = (queries + LANES - 1) / LANES;
     for (int r = 0; r < count; r += TILE) {
         for (int p = 0; p < number; p += 2) {
-            const query_code* some = panels + p * dim * LANES;
+            const query_code* panel = panels + p * dim * LANES;
             float* where = out + r * width + p * LANES;
-            if (p + 1 < number)
-                code_tile<2>(rows + r, sums + r, dim, some, where, width);
-            else
-                code_tile<1>(rows + r, sums + r, dim, some, where, width);
+            if (p + 1 < number) code_tile<2>(rows + r, sums + r, dim, panel, where, width);
+            else code_tile<1>(rows + r, sums + r, dim, panel, where, width);
         }
     }
 }

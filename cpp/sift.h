@@ -1,4 +1,4 @@
-// Rows in bytes, and what they rule out of a search.
+// Quantization of rows to int8, and the search that uses it.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,11 @@
 
 namespace firth {
 
-// Rows, rising, among which are the k best of each of the job's queries: all that the sketch can't rule out (sift.cpp);
-// nothing, where that would be so many that a look at every row is better.
-std::optional<std::vector<int64_t>> sift(const Scores& kernel, const SearchJob& job, int64_t k, int threads);
+// The rows that the sketch cannot rule out, ascending; the k best of each query are among them (sift.cpp). Empty if
+// they are so many that a full scan is faster.
+std::optional<std::vector<int64_t>> sift(const Scores& kernel, const SearchTask& task, int64_t k, int threads);
 
-// Codes of `count` rows of `dim` numbers, each in steps of a 127th of its largest number, and what they are off by.
+// Quantizes `count` rows to int8, in steps of 1/127 of the largest absolute value, and bounds the errors.
 void code_rows(const float* rows, int64_t count, int64_t dim, int64_t width, int8_t* codes, float* steps, int32_t* sums,
                float* errors, float* norms);
 

@@ -1,4 +1,4 @@
-// Scores of a window's inputs and targets, and the updates that follow from them. For hot files.
+// Scores of a window's inputs against its targets, and the gradient updates. Included by hot files.
 #pragma once
 
 #include "predict.h"
@@ -8,7 +8,7 @@ namespace firth {
 namespace ISA {
 
 static inline void prefetch(const Scratch& scratch, int64_t d) {
-    for (int i = 0; i < scratch.ahead_count; ++i) __builtin_prefetch(scratch.ahead[i] + d, 1, 3);
+    for (int i = 0; i < scratch.prefetch_count; ++i) __builtin_prefetch(scratch.prefetch_rows[i] + d, 1, 3);
 }
 
 // ---- scores ----
@@ -16,7 +16,7 @@ static inline void prefetch(const Scratch& scratch, int64_t d) {
 constexpr int TILE_TARGETS = 6;
 constexpr int TILE_INPUTS = REGISTERS == 32 ? 4 : 2;
 
-// scores[i * row + t] = x[i] · y[t], the whole tile in registers.
+// scores[i * row + t] = x[i] · y[t], with the tile in registers.
 template <int INPUTS, int TARGETS>
 static inline void dot_tile(float* const* x, float* const* y, int64_t stride, float* scores, int row) {
     constexpr int COUNT = INPUTS * TARGETS;
@@ -30,7 +30,7 @@ static inline void dot_tile(float* const* x, float* const* y, int64_t stride, fl
             EACH (int i = 0; i < INPUTS; ++i) part[i * TARGETS + t] += xv[i] * yv;
         }
     }
-    if (row == TARGETS) {  // the scores have room for what is written beyond the last
+    if (row == TARGETS) {  // the scores are padded: writing past the last is fine
         store_sums<COUNT>(part, scores);
     } else {
         float all[COUNT + LANES];
@@ -67,15 +67,16 @@ static void dot_all(float* const* x, int inputs, float* const* y, int targets, i
     }
 }
 
-// The signs of `inputs` rows of targets, one after the other, and scores beyond them that cost nothing.
-static void lay_out_signs(const Job& job, const Window& window, int inputs, Scratch& scratch) {
+// Fills the signs of `inputs` rows of targets, and the padding of the scores with values whose loss is 0.
+static void fill_signs(const Task& task, const Window& window, int inputs, Scratch& scratch) {
     const int targets = window.targets, count = inputs * targets;
     const int padded = (count + LANES - 1) / LANES * LANES;
-    const bool same = job.loss == NEGATIVE;  // the centre, then noise: the pattern of the window before
-    if (!same || scratch.signs_laid != targets) {
-        const int last = same ? scratch.most_rows * targets + LANES : padded;
+    const bool same = task.objective.loss ==
+                      NEGATIVE;  // the center, then negative samples: often the same pattern as in the window before
+    if (!same || scratch.signs_targets != targets) {
+        const int last = same ? scratch.max_rows * targets + LANES : padded;
         for (int i = 0, t = 0; i < last; ++i, t = t + 1 < targets ? t + 1 : 0) scratch.signs[i] = window.sign[t];
-        scratch.signs_laid = targets;
+        scratch.signs_targets = targets;
     }
     for (int i = count; i < padded; ++i) scratch.scores[i] = 87.0f * scratch.signs[i];
 }
@@ -86,10 +87,10 @@ static float logistic_steps(float* scores, const float* signs, int count, float 
     vec product = splat(1.0f);
     for (int i = 0, since = 0; i < count; i += LANES) {
         const vec sign = load(signs + i);
-        const vec right = 1.0f / (1.0f + exp_vec(-sign * load(scores + i)));
-        store(scores + i, sign * (1.0f - right) * rate);
+        const vec likelihood = 1.0f / (1.0f + exp_vec(-sign * load(scores + i)));
+        store(scores + i, sign * (1.0f - likelihood) * rate);
         // A sum of logarithms is the logarithm of a product: four factors of at least 1e-9 don't underflow.
-        product *= choose(right < 1e-9f, splat(1e-9f), right);
+        product *= choose(likelihood < 1e-9f, splat(1e-9f), likelihood);
         if (++since == 4) {
             loss -= log_vec(product);
             product = splat(1.0f);
@@ -100,7 +101,7 @@ static float logistic_steps(float* scores, const float* signs, int count, float 
     return sum(loss);
 }
 
-// The same where each score has a weight with its sign: how often its input and target meet. Fills up with weights of 0.
+// The same for weighted scores: a weight is the signed number of (input, target) pairs. The padding gets weight 0.
 static float weighted_steps(float* scores, float* weights, int count, float rate) {
     vec loss = {};
     store_loose(weights + count, vec{});
@@ -108,9 +109,9 @@ static float weighted_steps(float* scores, float* weights, int count, float rate
     for (int i = 0; i < count; i += LANES) {
         const vec weight = load(weights + i);
         const vec sign = (vec)(((ivec)weight & (int32_t)0x80000000) | 0x3f800000);
-        const vec right = 1.0f / (1.0f + exp_vec(-sign * load(scores + i)));
-        store(scores + i, weight * (1.0f - right) * rate);
-        loss -= weight * sign * log_vec(choose(right < 1e-9f, splat(1e-9f), right));
+        const vec likelihood = 1.0f / (1.0f + exp_vec(-sign * load(scores + i)));
+        store(scores + i, weight * (1.0f - likelihood) * rate);
+        loss -= weight * sign * log_vec(choose(likelihood < 1e-9f, splat(1e-9f), likelihood));
     }
     return sum(loss);
 }
@@ -118,7 +119,7 @@ static float weighted_steps(float* scores, float* weights, int count, float rate
 // ---- updates ----
 
 // x[i] += Σ_t step[i][t] y[t] and y[t] += Σ_i step[i][t] x[i], both from the old rows, in one pass.
-// A word that stands twice among the inputs is updated twice, the second time from its new row.
+// A word that occurs twice among the inputs is updated twice, the second time from its new row.
 template <int TARGETS>
 static void update_tile(float* const* x, int inputs, float* const* y, const float* steps, int64_t stride,
                         const Scratch& scratch) {
@@ -140,10 +141,10 @@ static void update_tile(float* const* x, int inputs, float* const* y, const floa
     }
 }
 
-// The same for any number of targets: the inputs' old values wait in a buffer until the outputs need them.
+// The same for any number of targets: the inputs' old values are buffered for the updates of the outputs.
 static void update_many(float* const* x, int inputs, float* const* y, int targets, const float* steps, int64_t stride,
                         const Scratch& scratch) {
-    vec old[MOST_CONTEXTS + MOST_TAGS];
+    vec old[MAX_CONTEXTS + MAX_TAGS];
     for (int64_t d = 0; d < stride; d += LANES) {
         prefetch(scratch, d);
         for (int i = 0; i < inputs; ++i) {
@@ -160,7 +161,7 @@ static void update_many(float* const* x, int inputs, float* const* y, int target
     }
 }
 
-// Six targets at most, whose rows and changes stay in registers; `old`: the inputs' values, kept by the first of them.
+// Up to six targets, whose rows and changes stay in registers; the first part saves the inputs' values in `old`.
 template <int TARGETS>
 static inline void update_part(float* const* x, int inputs, float* const* y, const float* steps, int row, int64_t d,
                                bool first, vec* old) {
@@ -180,10 +181,10 @@ static inline void update_part(float* const* x, int inputs, float* const* y, con
     for (int t = 0; t < TARGETS; ++t) store(y[t] + d, before[t] + change[t]);
 }
 
-// As `update_many`, part by part, which is faster but needs inputs of which none is there twice.
+// As `update_many`, part by part, which is faster but requires distinct inputs.
 static void update_parts(float* const* x, int inputs, float* const* y, int targets, const float* steps, int64_t stride,
                          const Scratch& scratch) {
-    vec old[MOST_CONTEXTS + MOST_TAGS];
+    vec old[MAX_CONTEXTS + MAX_TAGS];
     for (int64_t d = 0; d < stride; d += LANES) {
         prefetch(scratch, d);
         for (int t = 0; t < targets; t += TILE_TARGETS) {
@@ -199,15 +200,15 @@ static void update_parts(float* const* x, int inputs, float* const* y, int targe
     }
 }
 
-static bool any_twice(float* const* x, int inputs) {
+static bool has_duplicates(float* const* x, int inputs) {
     bool twice = false;
     for (int i = 1; i < inputs; ++i)
         for (int j = 0; j < i; ++j) twice |= x[i] == x[j];
     return twice;
 }
 
-static void update_all(float* const* x, int inputs, float* const* y, int targets, const float* steps,
-                       int64_t stride, const Scratch& scratch) {
+static void update_all(float* const* x, int inputs, float* const* y, int targets, const float* steps, int64_t stride,
+                       const Scratch& scratch) {
     switch (targets) {
         case 1: update_tile<1>(x, inputs, y, steps, stride, scratch); break;
         case 2: update_tile<2>(x, inputs, y, steps, stride, scratch); break;
@@ -226,12 +227,12 @@ static void update_all(float* const* x, int inputs, float* const* y, int targets
         case 14: update_tile<14>(x, inputs, y, steps, stride, scratch); break;
 #endif
         default:
-            if (inputs <= 32 && !any_twice(x, inputs)) update_parts(x, inputs, y, targets, steps, stride, scratch);
+            if (inputs <= 32 && !has_duplicates(x, inputs)) update_parts(x, inputs, y, targets, steps, stride, scratch);
             else update_many(x, inputs, y, targets, steps, stride, scratch);
     }
 }
 
-// One input against its targets: the change of the input, while the targets move (or don't).
+// One input against its targets: computes the change of the input and, with MOVE, updates the targets.
 template <bool MOVE>
 static inline void update_hidden(const float* hidden, float* const* y, int targets, int64_t stride,
                                  const Scratch& scratch, float* change) {
@@ -249,11 +250,11 @@ static inline void update_hidden(const float* hidden, float* const* y, int targe
     }
 }
 
-// sum = share · Σ x[i], row by row with a stretch of the sum in registers.
-static void add_up(float* const* x, int inputs, float share, int64_t stride, float* sum) {
-    constexpr int STRETCH = 7 * LANES;  // 100 dimensions of the widest set are one stretch
+// sum = share · Σ x[i], with a block of the sum in registers.
+static void sum_rows(float* const* x, int inputs, float share, int64_t stride, float* sum) {
+    constexpr int COLUMNS = 7 * LANES;  // 100 dimensions are one block in AVX-512
     int64_t d = 0;
-    for (; d + STRETCH <= stride; d += STRETCH) {
+    for (; d + COLUMNS <= stride; d += COLUMNS) {
         vec total[7] = {};
         for (int i = 0; i < inputs; ++i)
             for (int j = 0; j < 7; ++j) total[j] += load(x[i] + d + j * LANES);

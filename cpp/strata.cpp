@@ -15,7 +15,7 @@ namespace {
 
 const Glove& kernel() {
 #if defined(__x86_64__)
-    const auto& isa = chosen_isa();
+    const auto& isa = active_isa();
     if (isa == "avx512") return avx512::glove;
     if (isa == "avx2") return avx2::glove;
 #endif
@@ -25,12 +25,13 @@ const Glove& kernel() {
 void shuffle(GloveRecord* records, int64_t count, uint64_t seed) {
     for (int64_t i = count - 1; i > 0; --i) {
         seed += GOLDEN;
-        const auto j = static_cast<int64_t>((static_cast<unsigned __int128>(mix(seed)) * static_cast<uint64_t>(i + 1)) >> 64);
+        const auto j =
+            static_cast<int64_t>((static_cast<unsigned __int128>(mix(seed)) * static_cast<uint64_t>(i + 1)) >> 64);
         std::swap(records[i], records[j]);
     }
 }
 
-// The blocks of one part of the words, in `records`; `starts` gets where they start in it, and the end.
+// Fills `records` with the blocks of one part of the words; `starts` gets the start of each block, and the end.
 void fill_part(const Counts& counts, double x_max, double exponent, int parts, int part, uint64_t seed,
                std::vector<GloveRecord>& records, std::vector<int64_t>& starts) {
     starts.assign(static_cast<size_t>(parts) + 1, 0);
@@ -79,17 +80,18 @@ void write_strata(const Counts& counts, double x_max, double exponent, int parts
     starts[static_cast<int64_t>(parts) * parts] = begin.back();
 }
 
-double train_diagonal(const GloveJob& job, const GloveRecord* records, const int64_t* starts, int parts, int diagonal,
+double train_diagonal(const GloveTask& task, const GloveRecord* records, const int64_t* starts, int parts, int diagonal,
                       int64_t piece, int64_t pieces, int threads) {
     const Glove& glove = kernel();
-    std::vector<double> losses(static_cast<size_t>(parts), 0.0);  // one a block: their sum doesn't depend on the threads
+    std::vector<double> losses(static_cast<size_t>(parts),
+                               0.0);  // one per block, so that the sum doesn't depend on the threads
     std::atomic<int> next{0};
     on_threads(std::min(threads, parts), [&](int) {
         for (int part; (part = next++) < parts;) {
             const int64_t* block = starts + static_cast<int64_t>(part) * parts + (part + diagonal) % parts;
             const int64_t size = block[1] - block[0];
             const int64_t first = size * piece / pieces, last = size * (piece + 1) / pieces;
-            losses[static_cast<size_t>(part)] = glove.train(job, records + block[0] + first, last - first);
+            losses[static_cast<size_t>(part)] = glove.train(task, records + block[0] + first, last - first);
         }
     });
     double total = 0;

@@ -1,8 +1,8 @@
-// Records of a sparse matrix in an order that threads can train on without meeting (Gemulla et al. 2011, DSGD).
+// Stratified order of a sparse matrix's records, for training without conflicts (Gemulla et al. 2011, DSGD).
 //
-// Words and contexts are dealt into `parts` (id modulo parts), records into parts × parts blocks. The blocks of one
-// diagonal share no word and no context: threads take them side by side, nothing races, and the result is the same for
-// any number of threads. The rows of a block are few, so they stay in the cache.
+// Words and contexts are divided into `parts` (id modulo parts), records into parts × parts blocks. The blocks of one
+// diagonal share no word and no context, so threads train them in parallel without races, and the result is the same
+// for any number of threads. A block touches few rows, which stay in the cache.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,14 @@ struct Counts {
     int32_t words;
 };
 
-// Writes the records block by block to an open file, each block in random order; `starts` (parts² + 1) gets where the
-// blocks start: that of word part i and context part j at i * parts + j.
+// Writes the records block by block to an open file, each block in random order; `starts` (parts² + 1) gets the
+// start of each block; word part i and context part j are block i * parts + j.
 void write_strata(const Counts& counts, double x_max, double exponent, int parts, uint64_t seed, int threads, int file,
                   int64_t* starts);
 
-// Trains on piece `piece` of `pieces` of each block of a diagonal (blocks i, (i + diagonal) % parts); the summed loss.
-double train_diagonal(const GloveJob& job, const GloveRecord* records, const int64_t* starts, int parts, int diagonal,
+// Trains on piece `piece` of `pieces` of each block of a diagonal (blocks i, (i + diagonal) % parts);
+// returns the summed loss.
+double train_diagonal(const GloveTask& task, const GloveRecord* records, const int64_t* starts, int parts, int diagonal,
                       int64_t piece, int64_t pieces, int threads);
 
 }  // namespace firth

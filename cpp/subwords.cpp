@@ -11,21 +11,21 @@ bool ends_a_line(const uint8_t* word, int64_t length) { return length == 4 && st
 
 }  // namespace
 
-void hash_words(const WordList& given, uint32_t* hashes) {
-    for (int64_t w = 0; w < given.words; ++w) {
+void hash_words(const WordList& list, uint32_t* hashes) {
+    for (int64_t w = 0; w < list.words; ++w) {
         uint32_t hash = HASH_START;
-        for (int64_t i = given.starts[w]; i < given.starts[w + 1]; ++i) hash = hash_on(hash, given.text[i]);
+        for (int64_t i = list.starts[w]; i < list.starts[w + 1]; ++i) hash = hash_on(hash, list.text[i]);
         hashes[w] = hash;
     }
 }
 
-std::vector<int32_t> subwords(const WordList& given, int minn, int maxn, uint32_t buckets, int64_t* row_starts) {
+std::vector<int32_t> subwords(const WordList& list, int minn, int maxn, uint32_t buckets, int64_t* row_starts) {
     std::vector<int32_t> rows;
     std::vector<uint8_t> word;
     row_starts[0] = 0;
-    for (int64_t w = 0; w < given.words; ++w) {
-        const uint8_t* bytes = given.text + given.starts[w];
-        const int64_t length = given.starts[w + 1] - given.starts[w];
+    for (int64_t w = 0; w < list.words; ++w) {
+        const uint8_t* bytes = list.text + list.starts[w];
+        const int64_t length = list.starts[w + 1] - list.starts[w];
         if (maxn > 0 && !ends_a_line(bytes, length)) {
             word.assign(1, '<');
             word.insert(word.end(), bytes, bytes + length);

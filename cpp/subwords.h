@@ -1,4 +1,4 @@
-// Words as their n-grams of characters, numbered by fastText's hash (Bojanowski et al. 2017).
+// Character n-grams of words, numbered by fastText's hash (Bojanowski et al. 2017).
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ struct WordList {
     int64_t words;
 };
 
-// 32-bit FNV-1a, except that bytes are widened with their sign: so fastText's released models were trained.
+// 32-bit FNV-1a, except that bytes are sign-extended, as in fastText's released models.
 constexpr uint32_t HASH_START = 2166136261u;
 inline uint32_t hash_on(uint32_t hash, uint8_t byte) {
     return (hash ^ static_cast<uint32_t>(static_cast<int8_t>(byte))) * 16777619u;
 }
 
-// The hash of each word as it stands.
-void hash_words(const WordList& given, uint32_t* hashes);
+// The hash of each word, without < and >.
+void hash_words(const WordList& list, uint32_t* hashes);
 
-// Hash modulo `buckets` of each n-gram of minn to maxn code points of <word>, in the order of their first characters and
-// then of their lengths; row_starts[w] is where those of word w begin. < and > alone are no n-grams, and the word </s>,
-// the end of a line, has none. `buckets` of 0 is only good for maxn = 0.
-std::vector<int32_t> subwords(const WordList& given, int minn, int maxn, uint32_t buckets, int64_t* row_starts);
+// Hash modulo `buckets` of each n-gram of minn to maxn code points of <word>, in the order of their first characters
+// and then of their lengths; row_starts[w] is the start of word w. < and > alone are not n-grams, and the word </s>,
+// the end of a line, has none. `buckets` may be 0 only if maxn = 0.
+std::vector<int32_t> subwords(const WordList& list, int minn, int maxn, uint32_t buckets, int64_t* row_starts);
 
 }  // namespace firth

@@ -3,8 +3,7 @@
 
 namespace firth {
 
-// Zeroed floats on huge pages where the system has them: random rows of a large table then cost fewer
-// page-table walks.
+// Zeroed floats, on huge pages where available, so that random access to a large table causes fewer TLB misses.
 float* new_table(int64_t floats);
 void free_table(float* data);
 

@@ -10,10 +10,10 @@ namespace firth {
 
 namespace {
 
-constexpr int kUnsegmentedRun = 8;  // no usual word of Chinese, Japanese or Thai is as long
+constexpr int kUnsegmentedRun = 8;  // longer than usual words of Chinese, Japanese or Thai
 constexpr uint64_t kHighBits = 0x8080808080808080ull;
 
-// Masks that keep the first `size` of 16 bytes.
+// Masks of the first `size` of 16 bytes.
 struct Keep {
     uint64_t low[17], high[17];
     Keep() {
@@ -25,49 +25,50 @@ struct Keep {
 };
 const Keep kKeep;
 
-// A token as it is counted: lower case where asked, invalid bytes as U+FFFD. Appends to `out`.
-void normalise(const uint8_t* p, const uint8_t* end, bool lowercase, std::string& out, TextFacts& facts) {
+// Appends a normalized token to `out`: lowercased if requested, invalid bytes as U+FFFD.
+void normalize(const uint8_t* p, const uint8_t* end, bool lowercase, std::string& out, TextStatistics& statistics) {
     const UnicodeTables& tables = unicode();
     int run = 0, longest = 0;
     char bytes[4];
     while (p < end) {
-        const Decoded found = decode(p, end);
-        p += found.size;
-        facts.invalid += !found.valid;
-        run = tables.classes[found.code] & kUnsegmented ? run + 1 : 0;
+        const Decoded decoded = decode(p, end);
+        p += decoded.size;
+        statistics.invalid += !decoded.valid;
+        run = tables.classes[decoded.code] & kUnsegmented ? run + 1 : 0;
         longest = std::max(longest, run);
-        const uint32_t code = lowercase ? static_cast<uint32_t>(tables.lower[found.code]) : found.code;
+        const uint32_t code = lowercase ? static_cast<uint32_t>(tables.lower[decoded.code]) : decoded.code;
         out.append(bytes, static_cast<size_t>(encode_utf8(code, bytes)));
     }
-    facts.unsegmented += longest >= kUnsegmentedRun;
+    statistics.unsegmented += longest >= kUnsegmentedRun;
 }
 
 }  // namespace
 
-// Looks tokens up in batches: first all keys and hashes, with the table's lines on their way, then the table.
+// Looks tokens up in batches: first computes all hashes and prefetches the table, then searches it.
 struct TextEncoder::Sink {
     Slot& slot;
     Buffer& buffer;
     bool lowercase;
-    const uint8_t* base;  // the byte at `place` of the block
-    int64_t place;
+    const uint8_t* base;  // the byte at offset `position` of the block
+    int64_t position;
     const int64_t* ends;
     const int64_t* last;
 
-    void invalid(int) { ++slot.facts.invalid; }
+    void invalid(int) { ++slot.statistics.invalid; }
 
     void tokens(const uint8_t* const* edges, size_t count) {
         if (count == 0) return;
         Word words[kStep * 5];
         slot.scratch.clear();
-        slot.scratch.reserve(3 * static_cast<size_t>(edges[2 * count - 1] - edges[0]));  // a byte becomes at most three
+        slot.scratch.reserve(3 *
+                             static_cast<size_t>(edges[2 * count - 1] - edges[0]));  // one byte becomes at most three
         for (size_t i = 0; i < count; ++i) {
             prepare(words[i], edges[2 * i], edges[2 * i + 1]);
             slot.table.prefetch(words[i].hash);
         }
         int32_t* out = buffer.ids.get() + buffer.filled;
         for (size_t i = 0; i < count; ++i) {
-            while (ends != last && edges[2 * i] - base + place >= *ends) *out++ = kDocumentEnd, ++ends;
+            while (ends != last && edges[2 * i] - base + position >= *ends) *out++ = kDocumentEnd, ++ends;
             WordTable::Entry& entry = slot.table.find(words[i]);
             ++entry.count;
             *out++ = entry.id;
@@ -85,7 +86,7 @@ struct TextEncoder::Sink {
             }
         }
         const size_t at = slot.scratch.size();
-        normalise(begin, end, lowercase, slot.scratch, slot.facts);
+        normalize(begin, end, lowercase, slot.scratch, slot.statistics);
         if (slot.scratch.size() - at > INT32_MAX) throw std::length_error("a word is longer than 2 GB");
         word = Word::of(slot.scratch.data() + at, slot.scratch.size() - at);
     }
@@ -105,14 +106,15 @@ void TextEncoder::seed(const std::string& words) {
         const size_t end = std::min(words.find('\0', at), words.size());
         for (auto& slot : slots_) {
             if (end > at) slot->table.find(Word::of(words.data() + at, end - at));
-            if (slot->table.size() != seeds_ + 1) throw std::invalid_argument("known words must differ and not be empty.");
+            if (slot->table.size() != seeds_ + 1)
+                throw std::invalid_argument("known words must be distinct and not empty.");
         }
         at = end + 1;
     }
 }
 
 void TextEncoder::encode(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends) {
-    // Small enough for a late thread not to hold up the others, large enough to be worth starting one.
+    // Small enough that a slow thread does not delay the others, large enough to be worth a thread.
     const size_t part = std::clamp<size_t>(size / (8 * slots_.size()), 1 << 15, 1 << 20);
     std::vector<size_t> cuts{0};
     for (size_t target = part; target < size; target += part) {
@@ -120,7 +122,9 @@ void TextEncoder::encode(const uint8_t* data, size_t size, const int64_t* ends, 
         if (cut) cuts.push_back(cuts.back() + cut);
     }
     cuts.push_back(size);
-    const auto upto = [&](size_t place) { return std::upper_bound(ends, ends + n_ends, static_cast<int64_t>(place)); };
+    const auto upto = [&](size_t position) {
+        return std::upper_bound(ends, ends + n_ends, static_cast<int64_t>(position));
+    };
     turn_ = 1 - turn_;
     for (auto& slot : slots_) slot->buffers[turn_].filled = 0;
     stretches_.assign(cuts.size() - 1, {0, 0, 0});
@@ -143,22 +147,23 @@ void TextEncoder::encode_part(Slot& slot, Buffer& buffer, const uint8_t* data, s
     buffer.make_room(end - begin + static_cast<size_t>(last - ends));
     Sink sink{slot, buffer, lowercase_, data, 0, ends, last};
     Scanner<Sink> scanner(split_, sink);
-    // The scanner reads up to kStep bytes too far, so the last words are scanned in a copy with room behind it.
+    // The scanner reads up to kStep bytes past the end, so the last words are scanned in a padded copy.
     const size_t near_end = end - begin > kStep ? end - kStep - begin : 0;
     const size_t cut = begin + safe_cut(data + begin, near_end, split_);
     scanner.scan(data + begin, data + cut);
     std::vector<uint8_t> tail(data + cut, data + end);
     tail.resize(end - cut + kStep, 0);
-    sink.base = tail.data(), sink.place = static_cast<int64_t>(cut);
+    sink.base = tail.data(), sink.position = static_cast<int64_t>(cut);
     scanner.scan(tail.data(), tail.data() + (end - cut));
     sink.finish();
 }
 
 size_t TextEncoder::bytes(int slot) const { return slots_.at(static_cast<size_t>(slot))->table.bytes(); }
 
-TextFacts TextEncoder::facts() const {
-    TextFacts sum;
-    for (const auto& slot : slots_) sum.invalid += slot->facts.invalid, sum.unsegmented += slot->facts.unsegmented;
+TextStatistics TextEncoder::statistics() const {
+    TextStatistics sum;
+    for (const auto& slot : slots_)
+        sum.invalid += slot->statistics.invalid, sum.unsegmented += slot->statistics.unsegmented;
     return sum;
 }
 
@@ -167,12 +172,12 @@ namespace {
 struct ListSink {
     bool lowercase;
     std::string list;
-    TextFacts facts;
+    TextStatistics statistics;
 
     void invalid(int) {}
     void tokens(const uint8_t* const* edges, size_t count) {
         for (size_t i = 0; i < count; ++i) {
-            normalise(edges[2 * i], edges[2 * i + 1], lowercase, list, facts);
+            normalize(edges[2 * i], edges[2 * i + 1], lowercase, list, statistics);
             list.push_back('\0');
         }
     }
@@ -194,18 +199,18 @@ size_t safe_cut(const uint8_t* data, size_t size, Split split) {
     for (size_t i = size; i > 0; --i)
         if (split == Split::separated ? data[i - 1] == 0 : ascii_space(data[i - 1])) return i;
     if (split == Split::separated) return 0;
-    // No space at all, as in Chinese: behind another separator, or before a character where each is a token.
+    // No space at all, as in Chinese: after another separator, or before a character if each is a token.
     for (size_t i = size; i-- > 0;) {
         if ((data[i] & 0xC0) == 0x80) continue;
-        const Decoded found = decode(data + i, data + size);
-        const int kind = unicode().classes[found.code] & kClassMask;
-        if (!found.valid || kind == kMark) continue;
-        if (kind == kSpace) return i + static_cast<size_t>(found.size);
+        const Decoded decoded = decode(data + i, data + size);
+        const int kind = unicode().classes[decoded.code] & kClassMask;
+        if (!decoded.valid || kind == kMark) continue;
+        if (kind == kSpace) return i + static_cast<size_t>(decoded.size);
         if (split == Split::whitespace) continue;
         if (kind != kOther) {
             if (split == Split::characters && i > 0) return i;
-        } else if (found.code != '\'' && found.code != '.' && found.code != ',' && found.code != 0x2019) {
-            return i + static_cast<size_t>(found.size);
+        } else if (decoded.code != '\'' && decoded.code != '.' && decoded.code != ',' && decoded.code != 0x2019) {
+            return i + static_cast<size_t>(decoded.size);
         }
     }
     return 0;
@@ -244,7 +249,7 @@ Translated translate(const int32_t* ids, size_t size, const int32_t* map, int32_
             continue;
         }
         out[written.ids] = map[ids[i]];
-        written.ids += out[written.ids] >= 0;  // a dropped word's place is taken by the next
+        written.ids += out[written.ids] >= 0;  // a dropped word is overwritten by the next
     }
     return written;
 }

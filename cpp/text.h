@@ -1,8 +1,8 @@
-// Text to word counts and int32 ids, on all cores, in one pass and in memory of the vocabulary's size.
+// Text to word counts and int32 ids on all cores, in one pass, with memory proportional to the vocabulary.
 //
-// Each thread has a slot with a word table of its own, kept from block to block; its ids are provisional. `merge` joins
-// the tables into one vocabulary whose order does not depend on threads or blocks, and `translate` turns provisional
-// ids into final ones. In a stream of ids kDocumentEnd stands after each document.
+// Each thread has a slot with its own word table, which persists from block to block; its ids are provisional. `merge`
+// merges the tables into one vocabulary whose order does not depend on threads or blocks, and `translate` turns
+// provisional ids into final ones. In a stream of ids, kDocumentEnd follows each document.
 #pragma once
 
 #include "scan.h"
@@ -20,21 +20,21 @@ namespace firth {
 
 constexpr int32_t kDocumentEnd = -1;
 
-struct TextFacts {
+struct TextStatistics {
     int64_t invalid = 0;      // byte sequences that are not UTF-8
     int64_t unsegmented = 0;  // tokens with a long run of a script that writes no spaces
 };
 
 struct Merged {
-    std::string words;            // separated by NUL
-    std::vector<int64_t> counts;  // of the words kept
-    std::vector<std::vector<int32_t>> maps;  // slot's id → final id, -1 where dropped
-    int64_t types = 0, tokens = 0, top_count = 0;  // of all words met, and of the most frequent one
+    std::string words;                             // separated by NUL
+    std::vector<int64_t> counts;                   // of the vocabulary
+    std::vector<std::vector<int32_t>> maps;        // slot's id → final id, -1: dropped
+    int64_t types = 0, tokens = 0, top_count = 0;  // before dropping words; count of the most frequent word
     int64_t dropped_types = 0, dropped_tokens = 0;
 };
 
-// What the text of a document lacks of the bytes up to its end: a line feed; as a line, a carriage return before it; as
-// a block, all space around it.
+// What is trimmed from a document: a line feed at its end; for a line, also a carriage return before it; for a block,
+// all whitespace around it.
 enum class Trim { file, line, block };
 
 class TextEncoder {
@@ -42,13 +42,13 @@ class TextEncoder {
     TextEncoder(Split split, bool lowercase, int slots, Trim trim = Trim::file);
     TextEncoder(const TextEncoder&) = delete;
 
-    // These words get the ids 0, 1, … in every slot and are never dropped. `words` are separated by NUL.
+    // These words get the ids 0, 1, … in every slot and are never dropped; each is followed by NUL.
     void seed(const std::string& words);
 
-    // Tokenises `size` bytes over the slots. `ends` (rising) are document ends; a separator stands before each, and
-    // the block ends after a separator or at the end of all text. The ids are in `stretches()`, valid until the next
-    // but one call: they can be written to disk while the next block is encoded. Pieces of subwords (gpt2, bert) are
-    // only counted; nothing separates them, so their blocks and documents are cut as safe_cut does.
+    // Tokenizes `size` bytes over the slots. `ends` (ascending) are document ends, each preceded by a separator; the
+    // block ends after a separator or at the end of the text. The ids are in `stretches()`, valid until the next call
+    // but one, so they can be written to disk while the next block is encoded. Subword pieces (gpt2, bert) are only
+    // counted; no separator marks them, so blocks and documents end where safe_cut allows.
     void encode(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends);
 
     struct Stretch {
@@ -59,13 +59,13 @@ class TextEncoder {
     const int32_t* ids(int slot) const { return slots_[static_cast<size_t>(slot)]->buffers[turn_].ids.get(); }
 
     size_t bytes(int slot) const;  // memory of the slot's table
-    // Drops the rarer half of the slot's words; old id → new id, -1 where dropped.
+    // Drops the rarer half of the slot's words; returns old id → new id, -1: dropped.
     std::vector<int32_t> prune(int slot);
 
     // The vocabulary: words with at least min_count, most frequent first (equal counts by bytes), at most max_size
     // (0 = all). The slots are empty afterwards.
     Merged merge(int64_t min_count, int64_t max_size);
-    TextFacts facts() const;
+    TextStatistics statistics() const;
     int slots() const { return static_cast<int>(slots_.size()); }
 
   private:
@@ -76,7 +76,7 @@ class TextEncoder {
         std::unique_ptr<int32_t, Free> ids;
         size_t room = 0, filled = 0;
 
-        void make_room(size_t more) {  // pages of it are touched only as they are used
+        void make_room(size_t more) {  // unused pages take no memory
             if (filled + more <= room) return;
             room = std::max(filled + more, room * 2);
             void* larger = std::realloc(ids.get(), room * sizeof(int32_t));
@@ -85,17 +85,18 @@ class TextEncoder {
             ids.reset(static_cast<int32_t*>(larger));
         }
     };
-    struct Slot {  // what one thread keeps from block to block
+    struct Slot {  // the state of one thread
         WordTable table;
-        Buffer buffers[2];  // used in turn
+        Buffer buffers[2];  // used alternately
         int64_t pruned_types = 0, pruned_tokens = 0;
-        TextFacts facts;
+        TextStatistics statistics;
         std::string scratch;
     };
     struct Sink;
     void encode_part(Slot& slot, Buffer& buffer, const uint8_t* data, size_t begin, size_t end, const int64_t* ends,
                      const int64_t* last);
-    void count_part(Slot& slot, const uint8_t* data, size_t begin, size_t end, const int64_t* ends, const int64_t* last);
+    void count_part(Slot& slot, const uint8_t* data, size_t begin, size_t end, const int64_t* ends,
+                    const int64_t* last);
 
     Split split_;
     bool lowercase_;
@@ -110,34 +111,34 @@ class TextEncoder {
 // The tokens of one text, each followed by NUL.
 std::string tokenize(const std::string& text, Split split, bool lowercase);
 
-// The last place in `size` bytes behind a separator, where text can be cut without cutting a token; 0 = none.
-// For the pieces of subwords, to which spaces belong: before a space that stands behind text.
+// The last offset within `size` bytes where text can be split without splitting a token: after a separator; 0 = none.
+// For subword pieces, which include spaces: before a space that follows text.
 size_t safe_cut(const uint8_t* data, size_t size, Split split);
 
-// The parts of these that are about pieces (pieces.cpp).
+// The same for subword pieces (pieces.cpp).
 std::string list_pieces(const std::string& text, Split split, bool fold);
 size_t cut_before_space(const uint8_t* data, size_t size);
 
-// ASCII letters of 8 bytes to lower case: bit 7 of a sum tells whether a byte is ≥ 'A' and whether it is > 'Z'.
+// ASCII letters of 8 bytes to lower case: bit 7 of a sum says whether a byte is ≥ 'A' or > 'Z'.
 inline uint64_t lower8(uint64_t bytes) {
     constexpr uint64_t ones = 0x0101010101010101ull, high_bits = 0x80 * ones;
     const uint64_t from_a = bytes + (0x80 - 'A') * ones, beyond_z = bytes + (0x7F - 'Z') * ones;
     return bytes | ((from_a ^ beyond_z) & high_bits) >> 2;
 }
 
-// Places after each line feed.
+// The offset after each line feed.
 std::vector<int64_t> line_ends(const uint8_t* data, size_t size);
 
-// Places where a paragraph ends: after a blank line that follows text. `state` goes from one piece of a file to the
-// next (0 at its start): bit 0 = the current line has text, bit 1 = the current paragraph has text.
+// The ends of paragraphs: after a blank line that follows text. `state` is passed from one part of a file to the next
+// (0 at the start): bit 0 = the current line has text, bit 1 = the current paragraph has text.
 std::vector<int64_t> paragraph_ends(const uint8_t* data, size_t size, int& state);
 
 struct Translated {
     int64_t ids = 0, documents = 0;
 };
 
-// ids → map[id], those that map to -1 left out; for each kDocumentEnd, how many ids were written before it.
-// Room needed: `size` in both outputs.
+// Writes map[id] for each id, without -1; `ends` gets the number of ids written before each kDocumentEnd. Both outputs
+// need a capacity of `size`.
 Translated translate(const int32_t* ids, size_t size, const int32_t* map, int32_t* out, int64_t* ends);
 
 }  // namespace firth

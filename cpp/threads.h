@@ -1,4 +1,4 @@
-// Threads started for one call and joined before it returns: nothing lives on that a fork could break.
+// Threads are started for one call and joined before it returns, so that a fork cannot break a pool.
 #pragma once
 
 #include <exception>
@@ -7,7 +7,7 @@
 
 namespace firth {
 
-// Runs work(0), …, work(count - 1), each on a thread of its own; the first exception is passed on.
+// Runs work(0), …, work(count - 1), each on its own thread; rethrows the first exception.
 template <class Work>
 void on_threads(int count, Work work) {
     std::vector<std::exception_ptr> errors(static_cast<size_t>(count));

@@ -1,4 +1,4 @@
-// Products of rows with packed weights (`Linear`), tile by tile, in floats and in bytes. For hot files.
+// Matrix products with packed weights (`Linear`), tile by tile, in float32 and int8. Included by hot files.
 #pragma once
 
 #include "encoder.h"
@@ -11,14 +11,14 @@
 namespace firth {
 namespace ISA {
 
-constexpr int PANEL = 2 * LANES;  // columns that a tile of the result has
+constexpr int PANEL = 2 * LANES;  // columns of a tile of the result
 #if defined(ISA_avx512)
 constexpr int TILE = 12;  // rows: 24 sums in registers, two vectors of weights, one of inputs
 #else
 constexpr int TILE = 6;
 #endif
 
-#define UNROLL _Pragma("GCC unroll 16")  // sums that a loop walks over would stand in memory
+#define UNROLLED_FOR _Pragma("GCC unroll 16") for  // otherwise the compiler keeps the sums in memory
 
 typedef int16_t shorts __attribute__((vector_size(LANES * 4)));
 typedef uint8_t small_vec __attribute__((vector_size(LANES)));
@@ -29,13 +29,13 @@ static inline vec smaller(vec a, vec b) { return choose(a < b, a, b); }
 static inline int64_t rounded(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
 static int64_t padded(int64_t columns) { return rounded(columns, PANEL); }
 
-// From row to row. Rows that lie a power of two apart would fight for the same places of the cache.
+// The distance between rows. Rows a power of two apart would compete for the same cache sets.
 static int64_t stride_of(int64_t columns) {
     const int64_t width = padded(columns);
     return width * 4 % 2048 ? width : width + PANEL;
 }
 
-// Where the processor multiplies bytes four at a time; elsewhere they are widened and multiplied two at a time.
+// Whether the processor multiplies bytes four at a time (VNNI); otherwise they are widened and multiplied in pairs.
 static bool by_fours() {
 #if defined(ISA_avx512)
     return __builtin_cpu_supports("avx512vnni");
@@ -57,7 +57,7 @@ static void pack_floats(Linear& linear) {
     for (int64_t first = 0; first < padded(linear.out); first += PANEL)
         for (int64_t k = 0; k < linear.in; ++k)
             for (int64_t o = first; o < first + PANEL; ++o)
-                *to++ = o < linear.out ? linear.given[o * linear.in + k] : 0.0f;
+                *to++ = o < linear.out ? linear.source[o * linear.in + k] : 0.0f;
 }
 
 template <class Number, int GROUP>
@@ -68,26 +68,26 @@ static void pack_groups(Linear& linear) {
             for (int64_t o = first; o < first + PANEL; ++o)
                 for (int64_t j = k; j < k + GROUP; ++j) {
                     const bool real = o < linear.out && j < linear.in;
-                    const float scaled = real ? linear.given[o * linear.in + j] / linear.scales[o] : 0.0f;
-                    const int whole = static_cast<int>(scaled + (scaled < 0 ? -0.5f : 0.5f));
-                    *to++ = static_cast<Number>(whole);
-                    linear.sums[o] += whole;
+                    const float scaled = real ? linear.source[o * linear.in + j] / linear.scales[o] : 0.0f;
+                    const int rounded_value = static_cast<int>(scaled + (scaled < 0 ? -0.5f : 0.5f));
+                    *to++ = static_cast<Number>(rounded_value);
+                    linear.sums[o] += rounded_value;
                 }
 }
 
 static void pack(Linear& linear, bool bytes) {
-    for (int64_t o = 0; o < padded(linear.out); ++o) linear.bias[o] = o < linear.out ? linear.given_bias[o] : 0.0f;
+    for (int64_t o = 0; o < padded(linear.out); ++o) linear.bias[o] = o < linear.out ? linear.source_bias[o] : 0.0f;
     if (!bytes) {
         pack_floats(linear);
         return;
     }
     for (int64_t o = 0; o < padded(linear.out); ++o) {
-        float greatest = 0;
+        float largest = 0;
         for (int64_t k = 0; o < linear.out && k < linear.in; ++k) {
-            const float size = __builtin_fabsf(linear.given[o * linear.in + k]);
-            greatest = size > greatest ? size : greatest;
+            const float size = __builtin_fabsf(linear.source[o * linear.in + k]);
+            largest = size > largest ? size : largest;
         }
-        linear.scales[o] = greatest > 0 ? greatest / 127 : 1;
+        linear.scales[o] = largest > 0 ? largest / 127 : 1;
         linear.sums[o] = 0;
     }
     if (by_fours()) pack_groups<int8_t, 4>(linear);
@@ -96,24 +96,24 @@ static void pack(Linear& linear, bool bytes) {
 
 // ---- products ----
 
-// ROWS rows of `a` (broadcast number by number) times one panel of `depth` rows, each PANEL wide.
+// ROWS rows of `a` (broadcast element by element) times one panel of `depth` rows, each PANEL wide.
 template <int ROWS>
 static void tile(const float* a, int64_t stride, const float* panel, int64_t depth, const float* bias, float* out,
                  int64_t out_stride) {
     vec sum[ROWS][2];
-    UNROLL for (int r = 0; r < ROWS; ++r) {
+    UNROLLED_FOR (int r = 0; r < ROWS; ++r) {
         sum[r][0] = bias ? load(bias) : vec{};
         sum[r][1] = bias ? load(bias + LANES) : vec{};
     }
     for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
         const vec left = load(panel), right = load(panel + LANES);
-        UNROLL for (int r = 0; r < ROWS; ++r) {
+        UNROLLED_FOR (int r = 0; r < ROWS; ++r) {
             const vec value = splat(a[r * stride + k]);
             sum[r][0] += value * left;
             sum[r][1] += value * right;
         }
     }
-    UNROLL for (int r = 0; r < ROWS; ++r) {
+    UNROLLED_FOR (int r = 0; r < ROWS; ++r) {
         store(out + r * out_stride, sum[r][0]);
         store(out + r * out_stride + LANES, sum[r][1]);
     }
@@ -128,14 +128,14 @@ static void last_tile(int64_t rows, const float* a, int64_t stride, const float*
     }
 }
 
-// While a panel meets the rows tile by tile, the next one is brought near, a share of it at each tile.
+// Prefetches a share of the next panel at each tile.
 static inline void fetch(const void* panel, int64_t bytes, int64_t row, int64_t rows) {
     const int64_t share = (bytes * TILE / rows + 63) / 64 * 64, first = row / TILE * share;
     const char* from = static_cast<const char*>(panel) + first;
     for (int64_t i = 0; i < share && first + i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
 }
 
-// `panels` panels one behind the other.
+// `panels` consecutive panels.
 static void multiply(const float* a, int64_t rows, int64_t stride, const float* weights, int64_t depth, int64_t panels,
                      const float* bias, float* out, int64_t out_stride) {
     for (int64_t p = 0; p < panels; ++p, weights += depth * PANEL) {
@@ -149,7 +149,7 @@ static void multiply(const float* a, int64_t rows, int64_t stride, const float* 
     }
 }
 
-// Rows in bytes: x is about scale · (byte - zero).
+// Quantized rows: x is about scale · (code - zero).
 struct Rows {
     uint8_t* bytes;  // or 16 bits each
     int64_t stride;  // in bytes
@@ -157,17 +157,17 @@ struct Rows {
     float* zeros;
 };
 
-// The sums of one tile become floats.
+// Converts the integer sums of one tile to floats.
 template <int ROWS>
 static inline void finish(const ivec (*sum)[2], const Linear& linear, int64_t column, const float* scales,
                           const float* zeros, float* out, int64_t out_stride) {
-    UNROLL for (int half = 0; half < 2; ++half) {
+    UNROLLED_FOR (int half = 0; half < 2; ++half) {
         const int64_t at = column + half * LANES;
         const vec scale = load(linear.scales + at), bias = load(linear.bias + at);
         const vec sums = __builtin_convertvector(*reinterpret_cast<const ivec*>(linear.sums + at), vec);
-        UNROLL for (int r = 0; r < ROWS; ++r) {
-            const vec whole = __builtin_convertvector(sum[r][half], vec) - sums * zeros[r];
-            store(out + r * out_stride + half * LANES, whole * (scale * scales[r]) + bias);
+        UNROLLED_FOR (int r = 0; r < ROWS; ++r) {
+            const vec rounded_value = __builtin_convertvector(sum[r][half], vec) - sums * zeros[r];
+            store(out + r * out_stride + half * LANES, rounded_value * (scale * scales[r]) + bias);
         }
     }
 }
@@ -191,7 +191,7 @@ static inline ivec add_products(ivec sum, shorts a, shorts b) {
 #endif
 }
 
-// Products of 16 bits, two at a time.
+// Products of 16-bit values, two at a time.
 struct Twos {
     static constexpr int GROUP = 2, SIZE = 2;
 
@@ -202,7 +202,7 @@ struct Twos {
         const shorts* panel = static_cast<const shorts*>(linear.weights) + p * groups * 2;
         ivec sum[ROWS][2] = {};
         for (int64_t k = 0; k < groups; ++k, panel += 2)
-            UNROLL for (int r = 0; r < ROWS; ++r) {
+            UNROLLED_FOR (int r = 0; r < ROWS; ++r) {
                 const shorts value = twice(a + r * stride + k * 4);
                 sum[r][0] = add_products(sum[r][0], value, panel[0]);
                 sum[r][1] = add_products(sum[r][1], value, panel[1]);
@@ -212,7 +212,7 @@ struct Twos {
 };
 
 #if defined(ISA_avx512)
-// Products of 8 bits, four at a time (VNNI): unsigned inputs, signed weights.
+// Products of 8-bit values, four at a time (VNNI): unsigned inputs, signed weights.
 struct Fours {
     static constexpr int GROUP = 4, SIZE = 1;
 
@@ -225,7 +225,7 @@ struct Fours {
         ivec sum[ROWS][2] = {};
         for (int64_t k = 0; k < groups; ++k, panel += 2) {
             const __m512i left = panel[0], right = panel[1];
-            UNROLL for (int r = 0; r < ROWS; ++r) {
+            UNROLLED_FOR (int r = 0; r < ROWS; ++r) {
                 int32_t four;
                 memcpy(&four, a + r * stride + k * 4, 4);
                 const __m512i value = _mm512_set1_epi32(four);
@@ -266,7 +266,7 @@ static void multiply_bytes(const Rows& x, int64_t rows, const Linear& linear, fl
 template <class Bytes>
 static void to_bytes(const float* from, int64_t stride, int64_t rows, int64_t columns, const Rows& to) {
     for (int64_t row = 0; row < rows; ++row, from += stride) {
-        vec low = {}, high = {};  // what lies behind the columns is 0
+        vec low = {}, high = {};  // the padding is 0
         for (int64_t c = 0; c < columns; c += LANES) {
             low = smaller(low, load(from + c));
             high = larger(high, load(from + c));
@@ -282,14 +282,14 @@ static void to_bytes(const float* from, int64_t stride, int64_t rows, int64_t co
         to.zeros[row] = zero;
         uint8_t* bytes = to.bytes + row * to.stride;
         for (int64_t c = 0; c < columns; c += LANES) {
-            vec value = load(from + c) * (1 / scale) + (zero + 0.5f);  // rounded when its fraction is cut off
+            vec value = load(from + c) * (1 / scale) + (zero + 0.5f);  // truncation rounds it
             value = smaller(larger(value, vec{}), splat(255.0f));
-            const ivec whole = __builtin_convertvector(value, ivec);
+            const ivec rounded_value = __builtin_convertvector(value, ivec);
             if constexpr (Bytes::SIZE == 1) {
-                const small_vec small = __builtin_convertvector(whole, small_vec);
+                const small_vec small = __builtin_convertvector(rounded_value, small_vec);
                 memcpy(bytes + c, &small, LANES);
             } else {
-                const short_vec small = __builtin_convertvector(whole, short_vec);
+                const short_vec small = __builtin_convertvector(rounded_value, short_vec);
                 memcpy(bytes + 2 * c, &small, 2 * LANES);
             }
         }

@@ -1,4 +1,4 @@
-// What the tokenizers know of Unicode: classes of code points, lower case, and decoding of UTF-8.
+// Unicode for the tokenizers: classes of code points, lower case, and decoding of UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,17 @@ struct UnicodeTables {
     const char* version;
 };
 
-// Spread out of the ranges of unicode_tables.h at the first use; the pages that a text touches are few.
+// Expanded from the ranges of unicode_tables.h at first use; a text touches few of the pages.
 const UnicodeTables& unicode();
 
 struct Decoded {
-    uint32_t code;  // kReplacement where the bytes are not valid
+    uint32_t code;  // kReplacement if the bytes are invalid
     int size;       // bytes used
     bool valid;
 };
 
-// One code point of UTF-8 at `p` (< end). Of invalid bytes the longest prefix of a valid sequence is taken as one,
-// as Python's errors="replace" does (Unicode 14, section 3.9, table 3-8).
+// Decodes one code point of UTF-8 at `p` (< end). The longest prefix of a valid sequence counts as one invalid
+// character, as with Python's errors="replace" (Unicode 14, section 3.9, table 3-8).
 inline Decoded decode(const uint8_t* p, const uint8_t* end) {
     const uint32_t first = p[0];
     if (first < 0x80) return {first, 1, true};

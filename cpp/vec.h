@@ -1,7 +1,7 @@
 // A vector of floats as wide as the instruction set this file is compiled for.
 //
-// Hot files are compiled once for each set, each time in its own namespace (firth::ISA), and must not
-// instantiate std templates: the linker keeps one copy of those, perhaps the one for the wrong machine.
+// Hot files are compiled once per instruction set, each time in its own namespace (firth::ISA). They must not
+// instantiate std templates: the linker keeps one copy of those, possibly the one for the wrong instruction set.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,10 @@ typedef float loose_vec __attribute__((vector_size(LANES * 4), aligned(4)));
 static inline vec load(const float* p) { return *reinterpret_cast<const vec*>(p); }
 static inline void store(float* p, vec v) { *reinterpret_cast<vec*>(p) = v; }
 static inline void store_loose(float* p, vec v) { *reinterpret_cast<loose_vec*>(p) = v; }
-static inline vec splat(float value) { return value - vec{}; }  // x - 0 is x, also for -0: no addition is left
+static inline vec splat(float value) { return value - vec{}; }  // x - 0 is x, also for -0, so no operation remains
 static inline vec choose(ivec mask, vec yes, vec no) { return mask ? yes : no; }
 
-// A loop over registers: unrolled before all else, or the compiler keeps the array that it goes through in memory.
+// A loop over registers. It is unrolled early, otherwise the compiler keeps the array in memory.
 #if defined(__clang__)
 #define EACH _Pragma("unroll") for
 #else
@@ -43,7 +43,7 @@ static inline vec choose(ivec mask, vec yes, vec no) { return mask ? yes : no; }
 #endif
 
 // Sums of LANES vectors at once: lane i of the result is the sum of the lanes of a[i].
-// Each level halves the number of vectors, so that a sum costs about three operations, not log(LANES) each.
+// Each level halves the number of vectors, so a sum costs about three operations, not log(LANES).
 // `half_sums` does the same for LANES / 2 vectors; the upper lanes of its result repeat the lower ones.
 #if defined(ISA_avx512)
 static inline vec sums(const vec* a) {
@@ -100,7 +100,8 @@ static inline vec half_sums(const vec* a) {
     }
     const vec d = __builtin_shufflevector(c[0], c[1], 0, 1, 8, 9, 4, 5, 12, 13) +
                   __builtin_shufflevector(c[0], c[1], 2, 3, 10, 11, 6, 7, 14, 15);
-    return __builtin_shufflevector(d, d, 0, 2, 4, 6, 0, 2, 4, 6) + __builtin_shufflevector(d, d, 1, 3, 5, 7, 1, 3, 5, 7);
+    return __builtin_shufflevector(d, d, 0, 2, 4, 6, 0, 2, 4, 6) +
+           __builtin_shufflevector(d, d, 1, 3, 5, 7, 1, 3, 5, 7);
 }
 #else
 static inline vec half_sums(const vec* a) {
@@ -110,7 +111,8 @@ static inline vec half_sums(const vec* a) {
 static inline vec sums(const vec* a) {
     vec d[2];
     EACH (int i = 0; i < 2; ++i) {
-        d[i] = __builtin_shufflevector(a[i], a[i + 2], 0, 1, 4, 5) + __builtin_shufflevector(a[i], a[i + 2], 2, 3, 6, 7);
+        d[i] =
+            __builtin_shufflevector(a[i], a[i + 2], 0, 1, 4, 5) + __builtin_shufflevector(a[i], a[i + 2], 2, 3, 6, 7);
     }
     return __builtin_shufflevector(d[0], d[1], 0, 4, 2, 6) + __builtin_shufflevector(d[0], d[1], 1, 5, 3, 7);
 }
@@ -141,7 +143,7 @@ static inline float sum(vec v) {
 static inline vec exp_vec(vec x) {
     x = choose(x > 87.0f, splat(87.0f), x);
     x = choose(x < -87.0f, splat(-87.0f), x);
-    const vec turns = x * 1.44269504f + 0x1.8p23f;  // so large that its last bit counts ones: rounded, and whole in its bits
+    const vec turns = x * 1.44269504f + 0x1.8p23f;  // rounds to an integer, which is then in the low bits
     const vec n = turns - 0x1.8p23f;
     vec r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts
     vec p = splat(1.9875691500e-4f);

@@ -1,4 +1,4 @@
-// From the slots' word tables to one vocabulary.
+// Merges the slots' word tables into one vocabulary.
 #include "text.h"
 #include "threads.h"
 
@@ -16,9 +16,9 @@ std::vector<int32_t> TextEncoder::prune(int slot) {
     const auto middle = entries.begin() + static_cast<std::ptrdiff_t>(entries.size() / 2);
     const auto rarer = [](const auto* a, const auto* b) { return a->count < b->count; };
     std::nth_element(entries.begin(), middle, entries.end(), rarer);
-    const int64_t most = middle == entries.end() ? 0 : (*middle)->count;  // words as rare as this go
+    const int64_t most = middle == entries.end() ? 0 : (*middle)->count;  // words up to this count are dropped
     std::vector<int32_t> map(static_cast<size_t>(pruned.table.size()), -1);
-    WordTable kept;
+    WordTable remaining;
     std::vector<const WordTable::Entry*> order(map.size());
     pruned.table.each([&](const WordTable::Entry& entry) { order[static_cast<size_t>(entry.id)] = &entry; });
     for (const auto* entry : order) {
@@ -27,11 +27,11 @@ std::vector<int32_t> TextEncoder::prune(int slot) {
             pruned.pruned_tokens += entry->count;
             continue;
         }
-        WordTable::Entry& copy = kept.find(pruned.table.word(*entry));
+        WordTable::Entry& copy = remaining.find(pruned.table.word(*entry));
         copy.count = entry->count;
         map[static_cast<size_t>(entry->id)] = copy.id;
     }
-    pruned.table = std::move(kept);
+    pruned.table = std::move(remaining);
     return map;
 }
 
@@ -39,7 +39,7 @@ namespace {
 
 struct Rank {
     int64_t count;
-    uint64_t prefix;  // first 8 bytes, big-endian: most comparisons end here
+    uint64_t prefix;  // first 8 bytes, big-endian: decides most comparisons
     std::string_view text;
     int32_t id;  // in the part's table
     uint32_t part;
@@ -50,16 +50,16 @@ struct Rank {
     }
 };
 
-// The words whose hash falls to one part, from all slots together.
+// The words of all slots whose hash belongs to one part.
 struct Part {
     WordTable table;
-    std::vector<int32_t> finals;  // table's id → final id; at first a seed's id, else -1
-    std::vector<Rank> ranks;      // the words that may be kept, in order
+    std::vector<int32_t> finals;  // table's id → final id; initially a seed's id, else -1
+    std::vector<Rank> ranks;      // the candidates for the vocabulary, in order
     std::vector<Rank> seeds;
     int64_t tokens = 0, top_count = 0;
 
     void rank(uint32_t number, int64_t min_count) {
-        ranks.reserve(static_cast<size_t>(table.size()));  // pages of it are touched only as they are used
+        ranks.reserve(static_cast<size_t>(table.size()));  // unused pages take no memory
         table.each([&](const WordTable::Entry& entry) {
             tokens += entry.count;
             top_count = std::max(top_count, entry.count);
@@ -87,11 +87,12 @@ std::vector<Rank> in_order(std::vector<Part>& parts) {
     return all;
 }
 
-// Gives final ids: seeds keep theirs, the others follow in order.
+// Assigns final ids: seeds keep theirs, the others follow in order.
 void number_words(std::vector<Part>& parts, int32_t seeds, int64_t max_size, Merged& merged) {
     std::vector<Rank> order(static_cast<size_t>(seeds));
     for (const Part& part : parts)
-        for (const Rank& seed : part.seeds) order[static_cast<size_t>(part.finals[static_cast<size_t>(seed.id)])] = seed;
+        for (const Rank& seed : part.seeds)
+            order[static_cast<size_t>(part.finals[static_cast<size_t>(seed.id)])] = seed;
     const std::vector<Rank> ranks = in_order(parts);
     const size_t free = max_size <= 0 ? ranks.size() : static_cast<size_t>(std::max<int64_t>(0, max_size - seeds));
     order.insert(order.end(), ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(std::min(free, ranks.size())));
@@ -124,19 +125,19 @@ Merged TextEncoder::merge(int64_t min_count, int64_t max_size) {
         Part& part = parts[static_cast<size_t>(number)];
         part.table.reserve(words / n);
         for (size_t s = 0; s < n; ++s) {
-            struct Met {
+            struct Pending {
                 Word word;
                 const WordTable::Entry* entry;
             };
-            std::array<Met, 64> met;  // looked up together, with the table's lines on their way
+            std::array<Pending, 64> pending;  // looked up as a batch, after prefetching the table
             size_t filled = 0;
             const auto look_up = [&] {
                 for (size_t i = 0; i < filled; ++i) {
-                    const WordTable::Entry& entry = *met[i].entry;
-                    WordTable::Entry& found = part.table.find(met[i].word);
-                    found.count += entry.count;
-                    merged.maps[s][static_cast<size_t>(entry.id)] = found.id;
-                    if (static_cast<size_t>(found.id) == part.finals.size())
+                    const WordTable::Entry& entry = *pending[i].entry;
+                    WordTable::Entry& entry_in_part = part.table.find(pending[i].word);
+                    entry_in_part.count += entry.count;
+                    merged.maps[s][static_cast<size_t>(entry.id)] = entry_in_part.id;
+                    if (static_cast<size_t>(entry_in_part.id) == part.finals.size())
                         part.finals.push_back(entry.id < seeds_ ? entry.id : -1);
                 }
                 filled = 0;
@@ -145,8 +146,8 @@ Merged TextEncoder::merge(int64_t min_count, int64_t max_size) {
                 const Word word = slots_[s]->table.word(entry);
                 if (part_of(word) != static_cast<size_t>(number)) return;
                 part.table.prefetch(word.hash);
-                met[filled++] = {word, &entry};
-                if (filled == met.size()) look_up();
+                pending[filled++] = {word, &entry};
+                if (filled == pending.size()) look_up();
             });
             look_up();
         }

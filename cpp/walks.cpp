@@ -11,26 +11,26 @@
 namespace firth {
 namespace {
 
-constexpr uint64_t WALKS = 0xd1b54a32d192ed03ull;  // so that no walk repeats the draws of a trained token
-constexpr int64_t AT_A_TIME = 64;                  // walks that a thread takes
-constexpr int FEWEST_TRIES = 16;
+constexpr uint64_t WALK_SALT = 0xd1b54a32d192ed03ull;  // keeps the random bits of walks apart from those of tokens
+constexpr int64_t WALKS_PER_TASK = 64;                 // walks taken by a thread at a time
+constexpr int MIN_TRIES = 16;
 
-// One walk's random numbers and the steps it takes by them.
-class Wanderer {
-public:
-    Wanderer(const Links& links, const WalkRule& rule) : links_(links), rule_(rule) {
+// The random state of one walk and its steps.
+class RandomWalker {
+  public:
+    RandomWalker(const Links& links, const WalkRule& rule) : links_(links), rule_(rule) {
         second_order_ = rule.p != 1 || rule.q != 1;
         far_ = 1 / rule.q;
         back_ = 1 / rule.p;
-        // Candidates are accepted under this height. Going back may stand out above it, by `excess_`: that part is
-        // drawn for itself, or a small p would have nearly all candidates refused (Yang et al. 2019, KnightKing).
+        // Candidates are accepted below this height. The return edge may exceed it, by `excess_`; that part is sampled
+        // separately, otherwise nearly all candidates would be rejected for small p (Yang et al. 2019, KnightKing).
         height_ = std::max(1.0, far_);
         excess_ = std::max(0.0, back_ - height_);
         low_ = std::min({1.0, far_, back_});
     }
 
     int32_t walk(int32_t first, int32_t number, int32_t* out) {
-        state_ = mix(mix(rule_.seed + WALKS + (uint64_t)first * GOLDEN) + (uint64_t)number * GOLDEN);
+        state_ = mix(mix(rule_.seed + WALK_SALT + (uint64_t)first * GOLDEN) + (uint64_t)number * GOLDEN);
         int32_t before = -1, at = first;
         int64_t link = -1;  // the one that led from `before` to `at`
         out[0] = first;
@@ -47,11 +47,11 @@ public:
 
     int64_t draws = 0;
 
-private:
+  private:
     uint64_t bits() { return mix(state_ += GOLDEN); }
     double uniform() { return (double)(bits() >> 11) * 0x1p-53; }
 
-    // A link of `at`, drawn by its weight.
+    // Samples a link of `at` by weight.
     int64_t by_weight(int32_t at) {
         ++draws;
         const int64_t row = links_.starts[at], degree = links_.starts[at + 1] - row;
@@ -66,44 +66,43 @@ private:
     int64_t find(int32_t from, int32_t to) const {
         const int32_t* begin = links_.neighbors + links_.starts[from];
         const int32_t* end = links_.neighbors + links_.starts[from + 1];
-        const int32_t* place = std::lower_bound(begin, end, to);
-        return place != end && *place == to ? place - links_.neighbors : -1;
+        const int32_t* position = std::lower_bound(begin, end, to);
+        return position != end && *position == to ? position - links_.neighbors : -1;
     }
 
     bool linked(int32_t from, int32_t to) const {
         const auto degree = [&](int32_t node) { return links_.starts[node + 1] - links_.starts[node]; };
-        if (!links_.directed && degree(to) < degree(from)) std::swap(from, to);  // hubs have long rows
+        if (!links_.directed && degree(to) < degree(from)) std::swap(from, to);  // search the shorter row
         return find(from, to) >= 0;
     }
 
-    // How much going from `at` to `to` is favoured after `before` (Grover & Leskovec 2016, section 3.2.2).
+    // The bias of going to `to` after `before` (Grover & Leskovec 2016, section 3.2.2).
     double bias(int32_t before, int32_t to) const {
         if (to == before) return back_;
         return linked(before, to) ? 1.0 : far_;
     }
 
-    // A link of `at`, drawn by weight times bias: candidates by weight, accepted by bias. Refused too often, the next
-    // one is drawn from the whole row; whatever was refused before, that changes no probability.
+    // Samples a link of `at` by weight times bias: candidates by weight, accepted by bias (rejection sampling). After
+    // too many rejections it samples from the exact distribution of the row, which is the same one.
     int64_t biased(int32_t before, int32_t at, int64_t link) {
         const int64_t degree = links_.starts[at + 1] - links_.starts[at];
-        double excess = 0;  // the share of the whole area that stands out above the height
+        double excess = 0;  // the share of the total area above the height
         if (excess_ > 0) {
             const double area = excess_ * weight_back(before, at, link);
             excess = area / (area + height_ * (links_.weights ? links_.sums[at] : (double)degree));
         }
-        const int64_t tries = FEWEST_TRIES + degree / 8;
+        const int64_t tries = MIN_TRIES + degree / 8;
         for (int64_t i = 0; i < tries; ++i) {
             if (excess > 0 && uniform() < excess) return find(at, before);
             const int64_t candidate = by_weight(at);
-            const double accepted = uniform() * height_;
-            if (accepted < low_) return candidate;  // whatever its bias is
-            if (accepted < bias(before, links_.neighbors[candidate])) return candidate;
+            const double height = uniform() * height_;
+            if (height < low_) return candidate;  // accepted for any bias
+            if (height < bias(before, links_.neighbors[candidate])) return candidate;
         }
         return from_whole_row(before, at);
     }
 
-    // The weight of the link from `at` to `before`, 0 where there is none. In an undirected graph it is that of the
-    // link that led here.
+    // The weight of the link from `at` to `before`, or 0. In an undirected graph it is that of the link taken to `at`.
     double weight_back(int32_t before, int32_t at, int64_t link) const {
         if (links_.directed) link = find(at, before);
         if (link < 0) return 0;
@@ -115,13 +114,13 @@ private:
         const auto share = [&](int64_t i) {
             return (links_.weights ? (double)links_.weights[i] : 1.0) * bias(before, links_.neighbors[i]);
         };
-        shares_.clear();
+        cumulative_.clear();
         double total = 0;
-        for (int64_t i = row; i < end; ++i) shares_.push_back(total += share(i));
+        for (int64_t i = row; i < end; ++i) cumulative_.push_back(total += share(i));
         draws += end - row;
-        const double drawn = uniform() * total;
-        const auto place = std::upper_bound(shares_.begin(), shares_.end(), drawn);
-        return std::min(row + (int64_t)(place - shares_.begin()), end - 1);
+        const double threshold = uniform() * total;
+        const auto position = std::upper_bound(cumulative_.begin(), cumulative_.end(), threshold);
+        return std::min(row + (int64_t)(position - cumulative_.begin()), end - 1);
     }
 
     const Links& links_;
@@ -129,7 +128,7 @@ private:
     bool second_order_;
     double far_, back_, height_, excess_, low_;
     uint64_t state_ = 0;
-    std::vector<double> shares_;
+    std::vector<double> cumulative_;
 };
 
 }  // namespace
@@ -154,11 +153,11 @@ int64_t walk(const Links& links, const WalkRule& rule, const int32_t* first, con
              int32_t* out, int32_t* lengths, int threads) {
     std::atomic<int64_t> next{0}, draws{0};
     on_threads(threads, [&](int) {
-        Wanderer wanderer(links, rule);
-        for (int64_t begin; (begin = next.fetch_add(AT_A_TIME)) < walks;)
-            for (int64_t i = begin; i < std::min(begin + AT_A_TIME, walks); ++i)
-                lengths[i] = wanderer.walk(first[i], number[i], out + i * rule.length);
-        draws += wanderer.draws;
+        RandomWalker walker(links, rule);
+        for (int64_t begin; (begin = next.fetch_add(WALKS_PER_TASK)) < walks;)
+            for (int64_t i = begin; i < std::min(begin + WALKS_PER_TASK, walks); ++i)
+                lengths[i] = walker.walk(first[i], number[i], out + i * rule.length);
+        draws += walker.draws;
     });
     return draws;
 }

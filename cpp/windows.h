@@ -1,4 +1,4 @@
-// From raw tokens to windows: which tokens are kept, how far each reaches, what noise it meets.
+// From raw tokens to windows: subsampling, contexts and negative samples.
 #pragma once
 
 #include "hash.h"
@@ -8,273 +8,294 @@
 namespace firth {
 namespace ISA {
 
-static inline uint64_t token_hash(const Job& job, int64_t position) {
-    return mix(job.seed + (uint64_t)position * GOLDEN);
+static inline uint64_t token_hash(const Task& task, int64_t position) {
+    return mix(task.sampling.seed + (uint64_t)position * GOLDEN);
 }
 
-static inline bool kept(const Job& job, int64_t position, uint64_t hash) {
-    return (uint32_t)(hash >> 32) <= job.keep[job.ids[position]];
+static inline bool is_kept(const Task& task, int64_t position, uint64_t hash) {
+    return (uint32_t)(hash >> 32) <= task.sampling.keep[task.corpus.ids[position]];
 }
 
-static inline int draws(const Job& job) { return job.drawn ? job.drawn : job.negatives; }
-
-// The alias table's slot of draw i. By strata each draw has an equal stretch of the slots to itself, so that what several
-// windows share is not by chance all of one kind: slots side by side are of words about as frequent, and lend their rest
-// to words about as frequent (see `alias_table`). Each word is still drawn as often as before.
-static inline int32_t noise_slot(const Job& job, int i, uint64_t bits) {
-    if (!job.drawn) return (int32_t)(((bits >> 32) * (uint64_t)job.words) >> 32);
-    const double place = (double)(((uint64_t)i << 32) + (bits >> 32)) * (job.words / (job.drawn * 0x1p32));
-    const int32_t slot = (int32_t)place;
-    return slot < job.words ? slot : job.words - 1;
+static inline int negative_draws(const Task& task) {
+    return task.sampling.group_negatives ? task.sampling.group_negatives : task.sampling.negatives;
 }
 
-static inline int32_t noise_word(const Job& job, int i, uint64_t& state) {
+// The alias table's slot of draw i. Stratified draws (group_negatives) each come from an equal part of the slots, which
+// reduces the variance of samples that several windows share: adjacent slots have words of similar frequency, and so
+// have their alias words (see `alias_table`). The probability of each word is unchanged.
+static inline int32_t noise_slot(const Task& task, int i, uint64_t bits) {
+    if (!task.sampling.group_negatives) return (int32_t)(((bits >> 32) * (uint64_t)task.model.words) >> 32);
+    const double position =
+        (double)(((uint64_t)i << 32) + (bits >> 32)) * (task.model.words / (task.sampling.group_negatives * 0x1p32));
+    const int32_t slot = (int32_t)position;
+    return slot < task.model.words ? slot : task.model.words - 1;
+}
+
+static inline int32_t sample_negative(const Task& task, int i, uint64_t& state) {
     state += GOLDEN;
     const uint64_t bits = mix(state);
-    const int32_t slot = noise_slot(job, i, bits);
-    const Alias alias = job.noise[slot];
+    const int32_t slot = noise_slot(task, i, bits);
+    const Alias alias = task.sampling.noise[slot];
     return (uint32_t)bits < alias.cut ? slot : alias.other;
 }
 
-static int64_t document_of(const Job& job, int64_t position) {
-    int64_t low = 0, high = job.documents;
+static int64_t document_of(const Task& task, int64_t position) {
+    int64_t low = 0, high = task.corpus.documents;
     while (high - low > 1) {
         const int64_t middle = (low + high) / 2;
-        (job.starts[middle] <= position ? low : high) = middle;
+        (task.corpus.starts[middle] <= position ? low : high) = middle;
     }
     return low;
 }
 
-static inline void put(Walker& walker, const Job& job, int i, int64_t position, uint64_t hash) {
-    walker.id[i] = job.ids[position];
-    walker.hash[i] = hash;
-    walker.offset[i] = (int32_t)(position - walker.base);
+static inline void put(CorpusReader& reader, const Task& task, int i, int64_t position, uint64_t hash) {
+    reader.id[i] = task.corpus.ids[position];
+    reader.hash[i] = hash;
+    reader.offset[i] = (int32_t)(position - reader.base);
 }
 
-// Reads the next block of raw tokens: the centres, and up to a window of kept tokens before and after
-// them in the same document. False when the stretch is over.
-static bool refill(const Job& job, Walker& walker) {
-    if (walker.position >= walker.end) return false;
-    const int64_t begin = walker.position;
-    const int64_t whole = (begin + walker.block) / MOST_GROUP * MOST_GROUP;  // wherever a walker begins, groups stay whole
-    const int64_t stop = whole < walker.end ? whole : walker.end;
-    int64_t document = document_of(job, begin);
+// Reads the next block of raw tokens: the centers, and up to a window of kept tokens before and after them in the same
+// document. Returns false at the end of the range.
+static bool refill(const Task& task, CorpusReader& reader) {
+    if (reader.position >= reader.end) return false;
+    const int64_t begin = reader.position;
+    const int64_t group_end = (begin + reader.block) / MAX_GROUP * MAX_GROUP;  // blocks never split a group
+    const int64_t stop = group_end < reader.end ? group_end : reader.end;
+    int64_t document = document_of(task, begin);
     int n = 0;
-    walker.base = begin;
-    {   // before: collected backwards, then turned around
-        const int64_t start = job.starts[document] > job.first ? job.starts[document] : job.first;
-        for (int64_t p = begin - 1; p >= start && n < job.window; --p) {
-            const uint64_t hash = token_hash(job, p);
-            if (kept(job, p, hash)) put(walker, job, n++, p, hash);
+    reader.base = begin;
+    {  // contexts before the block: collected backwards, then reversed
+        const int64_t start =
+            task.corpus.starts[document] > task.corpus.first ? task.corpus.starts[document] : task.corpus.first;
+        for (int64_t p = begin - 1; p >= start && n < task.sampling.window; --p) {
+            const uint64_t hash = token_hash(task, p);
+            if (is_kept(task, p, hash)) put(reader, task, n++, p, hash);
         }
         for (int i = 0; i < n / 2; ++i) {
             const int j = n - 1 - i;
-            const int32_t id = walker.id[i]; walker.id[i] = walker.id[j]; walker.id[j] = id;
-            const uint64_t hash = walker.hash[i]; walker.hash[i] = walker.hash[j]; walker.hash[j] = hash;
-            const int32_t offset = walker.offset[i]; walker.offset[i] = walker.offset[j]; walker.offset[j] = offset;
+            const int32_t id = reader.id[i];
+            reader.id[i] = reader.id[j];
+            reader.id[j] = id;
+            const uint64_t hash = reader.hash[i];
+            reader.hash[i] = reader.hash[j];
+            reader.hash[j] = hash;
+            const int32_t offset = reader.offset[i];
+            reader.offset[i] = reader.offset[j];
+            reader.offset[j] = offset;
         }
     }
-    walker.next = n;
-    int segment = 0;  // where the current document begins in the arrays
+    reader.next = n;
+    int segment = 0;  // start of the current document in the arrays
     int64_t p = begin;
     while (true) {
-        const int64_t document_end = job.starts[document + 1];
+        const int64_t document_end = task.corpus.starts[document + 1];
         const int64_t to = document_end < stop ? document_end : stop;
         for (; p < to; ++p) {
-            const uint64_t hash = token_hash(job, p);
-            if (kept(job, p, hash)) put(walker, job, n++, p, hash);
+            const uint64_t hash = token_hash(task, p);
+            if (is_kept(task, p, hash)) put(reader, task, n++, p, hash);
         }
         if (p == stop) {
-            walker.last = n;
-            const int64_t limit = document_end < job.last ? document_end : job.last;
-            for (int after = 0; p < limit && after < job.window; ++p) {
-                const uint64_t hash = token_hash(job, p);
-                if (kept(job, p, hash)) put(walker, job, n++, p, hash), ++after;
+            reader.last = n;
+            const int64_t limit = document_end < task.corpus.last ? document_end : task.corpus.last;
+            for (int after = 0; p < limit && after < task.sampling.window; ++p) {
+                const uint64_t hash = token_hash(task, p);
+                if (is_kept(task, p, hash)) put(reader, task, n++, p, hash), ++after;
             }
         }
         for (int i = segment; i < n; ++i) {
-            walker.from[i] = segment;
-            walker.to[i] = n;
-            walker.document[i] = (int32_t)document;
+            reader.from[i] = segment;
+            reader.to[i] = n;
+            reader.document[i] = (int32_t)document;
         }
         if (p >= stop) break;
         segment = n;
         ++document;
     }
-    walker.position = stop;
+    reader.position = stop;
     return true;
 }
 
-// Words that were met: most are new, as a bit of 256 alone can tell.
-struct Met {
+// A set of words as a 256-bit Bloom filter: most new words are recognized without a search.
+struct SeenWords {
     uint64_t bits[4] = {};
-    // Whether it may have been met before; it has been from now on.
-    bool meet(int32_t word) {
-        const uint32_t place = (uint32_t)word * 0x9e3779b9u >> 24;
-        const uint64_t bit = 1ull << (place & 63), before = bits[place >> 6] & bit;
-        bits[place >> 6] |= bit;
+    // Adds a word; returns whether it may have been in the set before.
+    bool insert(int32_t word) {
+        const uint32_t index = (uint32_t)word * 0x9e3779b9u >> 24;
+        const uint64_t bit = 1ull << (index & 63), before = bits[index >> 6] & bit;
+        bits[index >> 6] |= bit;
         return before;
     }
 };
 
-// Where a word stands in a list, or its end.
+// The index of a word in a list, or `count`.
 static inline int find(const int32_t* words, int count, int32_t word) {
-    int at = 0;
-    while (at < count && words[at] != word) ++at;
-    return at;
+    int i = 0;
+    while (i < count && words[i] != word) ++i;
+    return i;
 }
 
-// Noise words behind the `right` first targets, which are no noise; a word drawn twice counts once.
-static void draw_noise(const Job& job, Window& window, int right, uint64_t& state) {
-    int targets = right;
-    Met met;
-    for (int j = 0; j < right; ++j) met.meet(window.target[j]);
-    for (int i = 0; i < draws(job); ++i) {
-        const int32_t word = noise_word(job, i, state);
-        if (met.meet(word) && find(window.target, targets, word) < targets) continue;
+// Appends distinct negative samples to the first `positives` targets, which are never sampled.
+static void sample_negatives(const Task& task, Window& window, int positives, uint64_t& state) {
+    int targets = positives;
+    SeenWords seen;
+    for (int j = 0; j < positives; ++j) seen.insert(window.target[j]);
+    for (int i = 0; i < negative_draws(task); ++i) {
+        const int32_t word = sample_negative(task, i, state);
+        if (seen.insert(word) && find(window.target, targets, word) < targets) continue;
         window.target[targets] = word;
         window.sign[targets++] = -1;
     }
     window.targets = targets;
 }
 
-// The way through the tree to a word.
-static void lay_path(const Job& job, Window& window, int32_t word) {
-    const int64_t begin = job.path_starts[word];
-    window.targets = (int)(job.path_starts[word + 1] - begin);
+// The targets of hierarchical softmax: the path to a word.
+static void fill_path(const Task& task, Window& window, int32_t word) {
+    const int64_t begin = task.paths.starts[word];
+    window.targets = (int)(task.paths.starts[word + 1] - begin);
     for (int i = 0; i < window.targets; ++i) {
-        window.target[i] = job.path_nodes[begin + i];
-        window.sign[i] = job.path_turns[begin + i] ? -1.0f : 1.0f;
+        window.target[i] = task.paths.nodes[begin + i];
+        window.sign[i] = task.paths.turns[begin + i] ? -1.0f : 1.0f;
     }
 }
 
-// One word to be told from noise: all targets of a window that are shared by its inputs. For a tree, the way to it.
-static void lay_targets(const Job& job, Window& window, int32_t word, uint64_t& state) {
-    window.centre = word;
-    if (job.loss == NEGATIVE) {
+// The targets that all inputs of a window share: the word and its negative samples, the path to it, or all words.
+static void fill_targets(const Task& task, Window& window, int32_t word, uint64_t& state) {
+    window.center = word;
+    if (task.objective.loss == NEGATIVE) {
         window.target[0] = word;
         window.sign[0] = 1;
-        draw_noise(job, window, 1, state);
-    } else if (job.loss == HIERARCHICAL) {
-        lay_path(job, window, word);
+        sample_negatives(task, window, 1, state);
+    } else if (task.objective.loss == HIERARCHICAL) {
+        fill_path(task, window, word);
     } else {
-        window.targets = job.words;  // the driver laid out target = 0, 1, 2, …
+        window.targets = task.model.words;  // the caller has filled target = 0, 1, 2, …
     }
 }
 
-static inline int tags(const Job& job, const Window& window) {
-    if (job.frozen) return 1;
-    return job.tag_rows ? (int)(job.tag_starts[window.document + 1] - job.tag_starts[window.document]) : 0;
+static inline int tags(const Task& task, const Window& window) {
+    if (task.objective.frozen) return 1;
+    return task.model.tags.rows
+               ? (int)(task.model.tags.starts[window.document + 1] - task.model.tags.starts[window.document])
+               : 0;
 }
 
-// The words within reach of a centre.
-static int lay_contexts(const Job& job, const Walker& walker, int centre, int reach, int32_t* context) {
-    const int low = walker.from[centre], high = walker.to[centre];
+// The context words of a center; returns their number.
+static int fill_contexts(const Task& task, const CorpusReader& reader, int center, int reach, int32_t* context) {
+    const int low = reader.from[center], high = reader.to[center];
     int contexts = 0;
-    if (job.architecture == CONCAT) {
-        for (int i = centre - reach; i <= centre + reach; ++i)
-            if (i != centre) context[contexts++] = low <= i && i < high ? walker.id[i] : -1;
+    if (task.objective.architecture == CONCAT) {
+        for (int i = center - reach; i <= center + reach; ++i)
+            if (i != center) context[contexts++] = low <= i && i < high ? reader.id[i] : -1;
         return contexts;
     }
-    const int from = centre - reach > low ? centre - reach : low;
-    const int to = centre + reach + 1 < high ? centre + reach + 1 : high;
+    const int from = center - reach > low ? center - reach : low;
+    const int to = center + reach + 1 < high ? center + reach + 1 : high;
     for (int i = from; i < to; ++i)
-        if (i != centre) context[contexts++] = walker.id[i];
+        if (i != center) context[contexts++] = reader.id[i];
     return contexts;
 }
 
-// How many centres from this one on come within its group, in the same document.
-static int group_size(const Job& job, const Walker& walker, int centre) {
-    const int64_t end = (walker.base + walker.offset[centre]) / job.group * job.group + job.group - walker.base;
+// The number of centers in the group that begins at `center`.
+static int group_size(const Task& task, const CorpusReader& reader, int center) {
+    const int64_t end = (reader.base + reader.offset[center]) / task.sampling.group * task.sampling.group +
+                        task.sampling.group - reader.base;
     int count = 0;
-    for (int i = centre; i < walker.last && i < walker.to[centre] && walker.offset[i] < end; ++i) ++count;
+    for (int i = center; i < reader.last && i < reader.to[center] && reader.offset[i] < end; ++i) ++count;
     return count;
 }
 
-static inline int reach_of(const Job& job, uint64_t hash) {
-    return job.shrink ? job.window - (int)(((hash & 0xffffffffull) * (uint64_t)job.window) >> 32) : job.window;
+static inline int reach_of(const Task& task, uint64_t hash) {
+    return task.sampling.shrink
+               ? task.sampling.window - (int)(((hash & 0xffffffffull) * (uint64_t)task.sampling.window) >> 32)
+               : task.sampling.window;
 }
 
-// The words of a group as targets: of skip-gram each once, of CBOW one for each centre. What is within reach of any of
-// them as contexts, each word once, with whom it meets and how often.
-static void lay_group(const Job& job, const Walker& walker, int first, Window& window) {
-    const bool once = job.architecture == SKIPGRAM;
-    int from[MOST_GROUP], to[MOST_GROUP], column[MOST_GROUP], low = first, high = first;
+// The targets and contexts of a group. Skip-gram has one target per distinct center word, CBOW one per center. Each
+// context word occurs once, with the number of pairs it forms with each center.
+static void fill_group(const Task& task, const CorpusReader& reader, int first, Window& window) {
+    const bool distinct = task.objective.architecture == SKIPGRAM;
+    int from[MAX_GROUP], to[MAX_GROUP], column[MAX_GROUP], low = first, high = first;
     window.words = 0;
-    window.whole = {};
-    window.whole.all = (float)window.centres;
-    for (int c = 0; c < window.centres; ++c) {
-        const int centre = first + c, reach = job.neighbors ? reach_of(job, walker.hash[centre]) : 0;
-        from[c] = centre - reach > walker.from[centre] ? centre - reach : walker.from[centre];
-        to[c] = centre + reach + 1 < walker.to[centre] ? centre + reach + 1 : walker.to[centre];
+    window.document_counts = {};
+    window.document_counts.total = (float)window.centers;
+    for (int c = 0; c < window.centers; ++c) {
+        const int center = first + c, reach = task.objective.neighbors ? reach_of(task, reader.hash[center]) : 0;
+        from[c] = center - reach > reader.from[center] ? center - reach : reader.from[center];
+        to[c] = center + reach + 1 < reader.to[center] ? center + reach + 1 : reader.to[center];
         low = from[c] < low ? from[c] : low;
         high = to[c] > high ? to[c] : high;
-        column[c] = once ? find(window.target, window.words, walker.id[centre]) : c;
-        if (column[c] == window.words) window.target[window.words++] = walker.id[centre];
-        window.whole.word[column[c]] += 1;
+        column[c] = distinct ? find(window.target, window.words, reader.id[center]) : c;
+        if (column[c] == window.words) window.target[window.words++] = reader.id[center];
+        window.document_counts.word[column[c]] += 1;
     }
     window.contexts = 0;
-    if (!job.neighbors) return;
-    int16_t place[MOST_CONTEXTS];
-    Met met;
+    if (!task.objective.neighbors) return;
+    int16_t context_of[MAX_CONTEXTS];
+    SeenWords seen;
     for (int i = low; i < high; ++i) {
-        if (window.centres == 1 && i == first) continue;  // it meets nobody; the centres of a larger group meet each other
-        const int32_t word = walker.id[i];
-        const int at = met.meet(word) ? find(window.context, window.contexts, word) : window.contexts;
-        place[i - low] = (int16_t)at;
+        if (window.centers == 1 && i == first)
+            continue;  // a single center is no context; the centers of a larger group are contexts of each other
+        const int32_t word = reader.id[i];
+        const int at = seen.insert(word) ? find(window.context, window.contexts, word) : window.contexts;
+        context_of[i - low] = (int16_t)at;
         if (at < window.contexts) continue;
         window.context[window.contexts++] = word;
-        window.meetings[at] = {};
+        window.pair_counts[at] = {};
     }
-    const auto meet = [&](int begin, int end, int column) {
+    const auto count_pairs = [&](int begin, int end, int column) {
         for (int i = begin; i < end; ++i) {
-            Meetings& meetings = window.meetings[place[i - low]];
-            meetings.word[column] += 1;
-            meetings.all += 1;
+            PairCounts& counts = window.pair_counts[context_of[i - low]];
+            counts.word[column] += 1;
+            counts.total += 1;
         }
     };
-    for (int c = 0; c < window.centres; ++c) {
-        meet(from[c], first + c, column[c]);
-        meet(first + c + 1, to[c], column[c]);
+    for (int c = 0; c < window.centers; ++c) {
+        count_pairs(from[c], first + c, column[c]);
+        count_pairs(first + c + 1, to[c], column[c]);
     }
 }
 
-// The contexts and targets of a centre, or of its group. Returns how many centres that takes.
-static int prepare(const Job& job, const Walker& walker, int centre, float rate, Window& window) {
-    const uint64_t hash = walker.hash[centre];
-    const bool group = grouped(job);
-    window.centres = group ? group_size(job, walker, centre) : 1;
+// Fills the contexts and targets of a center, or of its group; returns the number of centers.
+static int prepare(const Task& task, const CorpusReader& reader, int center, float rate, Window& window) {
+    const uint64_t hash = reader.hash[center];
+    const bool group = grouped(task);
+    window.centers = group ? group_size(task, reader, center) : 1;
     window.rate = rate;
     window.hash = hash;
-    window.centre = walker.id[centre];
-    window.document = walker.document[centre];
+    window.center = reader.id[center];
+    window.document = reader.document[center];
     window.targets = 0;
-    window.enter = 0;
-    if (group) lay_group(job, walker, centre, window);
-    else window.contexts = job.neighbors ? lay_contexts(job, walker, centre, reach_of(job, hash), window.context) : 0;
-    if (!window.contexts && !tags(job, window)) return window.centres;
-    if (job.architecture == FORWARD) {
-        window.entering[window.enter++] = window.centre;
-    } else if (job.neighbors) {
-        for (int i = centre + job.window; i < centre + job.window + window.centres && i < walker.to[centre]; ++i)
-            window.entering[window.enter++] = walker.id[i];
+    window.upcoming_count = 0;
+    if (group) fill_group(task, reader, center, window);
+    else
+        window.contexts =
+            task.objective.neighbors ? fill_contexts(task, reader, center, reach_of(task, hash), window.context) : 0;
+    if (!window.contexts && !tags(task, window)) return window.centers;
+    if (task.objective.architecture == FORWARD) {
+        window.upcoming[window.upcoming_count++] = window.center;
+    } else if (task.objective.neighbors) {
+        for (int i = center + task.sampling.window;
+             i < center + task.sampling.window + window.centers && i < reader.to[center]; ++i)
+            window.upcoming[window.upcoming_count++] = reader.id[i];
     }
     uint64_t state = hash;
     if (group) {
-        draw_noise(job, window, window.words, state);
-    } else if (job.architecture == FORWARD) {
-        if (job.loss != NEGATIVE || !job.shared) return window.centres;  // targets differ from context to context
+        sample_negatives(task, window, window.words, state);
+    } else if (task.objective.architecture == FORWARD) {
+        if (task.objective.loss != NEGATIVE || !task.sampling.shared)
+            return window.centers;  // each context has its own targets
         for (int i = 0; i < window.contexts; ++i) window.target[i] = window.context[i];
-        draw_noise(job, window, window.contexts, state);
+        sample_negatives(task, window, window.contexts, state);
     } else {
-        lay_targets(job, window, window.centre, state);
+        fill_targets(task, window, window.center, state);
     }
-    if (job.loss == NEGATIVE && centre + window.centres < walker.last) {  // the table is large and its slots random: ask
-        state = walker.hash[centre + window.centres];                     // for the next ones now
-        for (int i = 0; i < draws(job); ++i)
-            __builtin_prefetch(job.noise + noise_slot(job, i, mix(state += GOLDEN)), 0, 3);
+    if (task.objective.loss == NEGATIVE &&
+        center + window.centers < reader.last) {  // prefetch the random slots of the next window
+        state = reader.hash[center + window.centers];
+        for (int i = 0; i < negative_draws(task); ++i)
+            __builtin_prefetch(task.sampling.noise + noise_slot(task, i, mix(state += GOLDEN)), 0, 3);
     }
-    return window.centres;
+    return window.centers;
 }
 
 }  // namespace ISA

@@ -1,4 +1,4 @@
-// A hash table of words with counts, made for a corpus: one cache line a look-up, no allocation a word.
+// A hash table of words with counts: one cache line per lookup, no allocation per word.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ inline uint64_t mix(uint64_t a, uint64_t b) {
 
 constexpr uint64_t kSalt0 = 0x2d358dccaa6c78a5ull, kSalt1 = 0x8bb84b93962eacc9ull;
 
-// A word ready to be looked up. Up to 16 bytes live in `low` and `high`, padded with zeros.
+// The key of a word. Up to 16 bytes are stored in `low` and `high`, padded with zeros.
 struct Word {
     uint64_t low, high, hash;
     const char* bytes;  // only for words longer than 16 bytes
@@ -54,8 +54,8 @@ struct Word {
 
 class WordTable {
   public:
-    struct Entry {  // 32 bytes, two a cache line; size 0 = free
-        uint64_t low, high;  // the word's bytes, or (longer than 16) its hash and its place in the arena
+    struct Entry {           // 32 bytes, two per cache line; size 0 = free
+        uint64_t low, high;  // the word's bytes or, if longer than 16, its hash and its offset in the arena
         uint32_t size;
         int32_t id;
         int64_t count;
@@ -69,16 +69,16 @@ class WordTable {
     }
     ~WordTable() { release(entries_, mask_ + 1); }
 
-    // Room for so many words without growing on the way.
+    // Reserves capacity for a number of words.
     void reserve(size_t words) {
-        size_t places = mask_ + 1;
-        while (words * 2 >= places) places *= 2;
-        if (places > mask_ + 1) grow(places);
+        size_t slots = mask_ + 1;
+        while (words * 2 >= slots) slots *= 2;
+        if (slots > mask_ + 1) grow(slots);
     }
 
     void prefetch(uint64_t hash) const { __builtin_prefetch(entries_ + (hash & mask_), 1); }
 
-    // The word's entry, made with count 0 and the next id where it is new.
+    // The word's entry, inserted with count 0 and the next id if new.
     Entry& find(const Word& word) {
         for (size_t at = word.hash & mask_;; at = (at + 1) & mask_) {
             Entry& entry = entries_[at];
@@ -87,7 +87,7 @@ class WordTable {
         }
     }
 
-    // The word's id; −1 where it isn't there.
+    // The word's id, or −1.
     int32_t id(const Word& word) const {
         for (size_t at = word.hash & mask_;; at = (at + 1) & mask_) {
             const Entry& entry = entries_[at];
@@ -111,7 +111,7 @@ class WordTable {
         return {0, 0, entry.low, arena_.data() + entry.high, entry.size};
     }
 
-    // Points into the entry or the arena: valid until the next `find`.
+    // Points into the entry or the arena; valid until the next `find`.
     std::string_view text(const Entry& entry) const {
         return {entry.size <= 16 ? reinterpret_cast<const char*>(&entry.low) : arena_.data() + entry.high, entry.size};
     }
@@ -128,7 +128,7 @@ class WordTable {
     Entry& add(const Word& word, size_t at) {
         if (static_cast<size_t>(size_) * 2 >= mask_ + 1) {
             grow((mask_ + 1) * 2);
-            at = free_place(word.hash);
+            at = free_slot(word.hash);
         }
         Entry& entry = entries_[at];
         entry = {word.low, word.high, word.size, size_++, 0};
@@ -140,35 +140,35 @@ class WordTable {
         return entry;
     }
 
-    size_t free_place(uint64_t hash) const {
+    size_t free_slot(uint64_t hash) const {
         size_t at = hash & mask_;
         while (entries_[at].size) at = (at + 1) & mask_;
         return at;
     }
 
-    void grow(size_t new_places) {
+    void grow(size_t new_slots) {
         Entry* old = entries_;
-        const size_t places = mask_ + 1;
-        allocate(new_places);
-        for (size_t i = 0; i < places; ++i)
-            if (old[i].size) entries_[free_place(word(old[i]).hash)] = old[i];
-        release(old, places);
+        const size_t slots = mask_ + 1;
+        allocate(new_slots);
+        for (size_t i = 0; i < slots; ++i)
+            if (old[i].size) entries_[free_slot(word(old[i]).hash)] = old[i];
+        release(old, slots);
     }
 
-    void allocate(size_t places) {
-        // Pages of the system come zeroed, which is what free places are.
-        const size_t size = places * sizeof(Entry);
+    void allocate(size_t slots) {
+        // mmap returns zeroed pages, so all slots are free.
+        const size_t size = slots * sizeof(Entry);
         void* pages = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (pages == MAP_FAILED) throw std::bad_alloc();
 #if defined(__linux__)
-        if (size >= 1 << 21) madvise(pages, size, MADV_HUGEPAGE);  // fewer TLB misses; only a wish
+        if (size >= 1 << 21) madvise(pages, size, MADV_HUGEPAGE);  // fewer TLB misses; only a hint
 #endif
         entries_ = static_cast<Entry*>(pages);
-        mask_ = places - 1;
+        mask_ = slots - 1;
     }
 
-    static void release(Entry* entries, size_t places) {
-        if (entries) munmap(entries, places * sizeof(Entry));
+    static void release(Entry* entries, size_t slots) {
+        if (entries) munmap(entries, slots * sizeof(Entry));
     }
 
     void swap(WordTable& other) noexcept {

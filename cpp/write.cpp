@@ -13,35 +13,35 @@ namespace {
 
 const Rows& kernel() {
 #if defined(__x86_64__)
-    const auto& isa = chosen_isa();
+    const auto& isa = active_isa();
     if (isa == "avx512") return avx512::rows;
     if (isa == "avx2") return avx2::rows;
 #endif
     return baseline::rows;
 }
 
-// All threads wait until the last has come. Waits are microseconds, so they look again rather than sleep; a thread that has no
-// core of its own soon gives way to the one it waits for.
-class Meeting {
-public:
-    explicit Meeting(int threads) : threads_(threads) {}
+// Blocks all threads until the last one has arrived. Waits are microseconds, so threads spin; without a free core they
+// soon yield.
+class SpinBarrier {
+  public:
+    explicit SpinBarrier(int threads) : threads_(threads) {}
     void wait() {
-        const int turn = turn_.load(std::memory_order_relaxed);
+        const int generation = generation_.load(std::memory_order_relaxed);
         if (waiting_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
             waiting_.store(0, std::memory_order_relaxed);
-            turn_.store(turn + 1, std::memory_order_release);
+            generation_.store(generation + 1, std::memory_order_release);
             return;
         }
-        for (int looks = 0; turn_.load(std::memory_order_acquire) == turn; ++looks)
-            if (looks > 2000) std::this_thread::yield();
+        for (int spins = 0; generation_.load(std::memory_order_acquire) == generation; ++spins)
+            if (spins > 2000) std::this_thread::yield();
     }
 
-private:
+  private:
     const int threads_;
-    std::atomic<int> waiting_{0}, turn_{0};
+    std::atomic<int> waiting_{0}, generation_{0};
 };
 
-void normed(const float* x, int64_t dim, const Affine& norm, float epsilon, float* out) {
+void layer_norm(const float* x, int64_t dim, const Affine& norm, float epsilon, float* out) {
     double mean = 0, square = 0;
     for (int64_t d = 0; d < dim; ++d) mean += x[d];
     mean /= static_cast<double>(dim);
@@ -51,19 +51,19 @@ void normed(const float* x, int64_t dim, const Affine& norm, float epsilon, floa
     for (int64_t d = 0; d < dim; ++d) out[d] = (x[d] - middle) * scale * norm.weight[d] + norm.bias[d];
 }
 
-float bent(float x, Bend bend) {
-    switch (bend) {
-        case Bend::relu: return x > 0 ? x : 0;
-        case Bend::gelu: return 0.5f * x * (1 + std::erf(x * 0.70710678f));
-        case Bend::gelu_tanh: return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+float activate(float x, DecoderActivation activation) {
+    switch (activation) {
+        case DecoderActivation::relu: return x > 0 ? x : 0;
+        case DecoderActivation::gelu: return 0.5f * x * (1 + std::erf(x * 0.70710678f));
+        case DecoderActivation::gelu_tanh: return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
         default: return x / (1 + std::exp(-x));
     }
 }
 
-// Pairs of neighbouring dimensions, turned by this place's angle.
-void turn(float* x, int64_t dim, const float* turns) {
+// Rotates pairs of adjacent dimensions by the angles of this position.
+void rotate(float* x, int64_t dim, const float* rotary) {
     for (int64_t i = 0; i < dim / 2; ++i) {
-        const float even = x[2 * i], odd = x[2 * i + 1], cosine = turns[i], sine = turns[dim / 2 + i];
+        const float even = x[2 * i], odd = x[2 * i + 1], cosine = rotary[i], sine = rotary[dim / 2 + i];
         x[2 * i] = even * cosine - odd * sine;
         x[2 * i + 1] = even * sine + odd * cosine;
     }
@@ -71,22 +71,23 @@ void turn(float* x, int64_t dim, const float* turns) {
 
 struct Part {
     int64_t first, last;
-    Part(int64_t count, int thread, int threads) : first(count * thread / threads), last(count * (thread + 1) / threads) {}
+    Part(int64_t count, int thread, int threads)
+        : first(count * thread / threads), last(count * (thread + 1) / threads) {}
     int64_t size() const { return last - first; }
 };
 
 }  // namespace
 
-void Writer::write(float* x, int64_t place, const float* turns, float* keys, float* values, float* logits,
+void Writer::write(float* x, int64_t position, const float* rotary, float* keys, float* values, float* logits,
                    int threads) const {
     const Rows& rows = kernel();
-    const int64_t head = dim / heads, gated = bend == Bend::swiglu ? 2 : 1;
+    const int64_t head = dim / heads, gated = activation == DecoderActivation::swiglu ? 2 : 1;
     const float scale = 1 / std::sqrt(static_cast<float>(head));
     std::vector<float> qkv(static_cast<size_t>(3 * dim)), mixed(static_cast<size_t>(dim));
-    std::vector<float> wide(static_cast<size_t>(gated * hidden)), added(static_cast<size_t>(dim));
-    Meeting meeting(threads);
+    std::vector<float> up(static_cast<size_t>(gated * hidden)), added(static_cast<size_t>(dim));
+    SpinBarrier barrier(threads);
     on_threads(threads, [&](int thread) {
-        std::vector<float> input(static_cast<size_t>(dim)), scores(static_cast<size_t>(place + 1));
+        std::vector<float> input(static_cast<size_t>(dim)), scores(static_cast<size_t>(position + 1));
         // Rows [part] of a matrix times `from`, into `to`.
         const auto multiply = [&](const Affine& matrix, int64_t width, Part part, const float* from, float* to) {
             const float* bias = matrix.bias ? matrix.bias + part.first : nullptr;
@@ -95,39 +96,40 @@ void Writer::write(float* x, int64_t place, const float* turns, float* keys, flo
         const Part own(dim, thread, threads), own_heads(heads, thread, threads), own_hidden(hidden, thread, threads);
         for (size_t l = 0; l < layers.size(); ++l) {
             const Layer& layer = layers[l];
-            normed(x, dim, layer.attention_norm, epsilon, input.data());  // each thread for itself: no need to meet
+            layer_norm(x, dim, layer.attention_norm, epsilon,
+                       input.data());  // computed by every thread: no barrier needed
             multiply(layer.query_key_value, dim, Part(3 * dim, thread, threads), input.data(), qkv.data());
-            meeting.wait();
+            barrier.wait();
             for (int64_t h = own_heads.first; h < own_heads.last; ++h) {
                 float *query = qkv.data() + h * head, *key = query + dim, *value = key + dim;
-                if (turns) turn(query, head, turns), turn(key, head, turns);
-                const int64_t begin = (static_cast<int64_t>(l) * heads + h) * places * head;
-                std::copy_n(key, head, keys + begin + place * head);
-                std::copy_n(value, head, values + begin + place * head);
-                rows.attend(query, keys + begin, values + begin, place + 1, head, scale, scores.data(),
+                if (rotary) rotate(query, head, rotary), rotate(key, head, rotary);
+                const int64_t begin = (static_cast<int64_t>(l) * heads + h) * max_positions * head;
+                std::copy_n(key, head, keys + begin + position * head);
+                std::copy_n(value, head, values + begin + position * head);
+                rows.attend(query, keys + begin, values + begin, position + 1, head, scale, scores.data(),
                             mixed.data() + h * head);
             }
-            meeting.wait();
+            barrier.wait();
             multiply(layer.output, dim, own, mixed.data(), added.data());
             for (int64_t d = own.first; d < own.last; ++d) x[d] += added[static_cast<size_t>(d)];
-            meeting.wait();
-            normed(x, dim, layer.feed_norm, epsilon, input.data());
-            multiply(layer.wide, dim, own_hidden, input.data(), wide.data());
+            barrier.wait();
+            layer_norm(x, dim, layer.feed_norm, epsilon, input.data());
+            multiply(layer.up, dim, own_hidden, input.data(), up.data());
             for (int64_t d = own_hidden.first; d < own_hidden.last; ++d)
-                wide[static_cast<size_t>(d)] = bent(wide[static_cast<size_t>(d)], bend);
-            if (gated == 2) {  // the gate's rows stand first
-                const Affine other{layer.wide.weight + hidden * dim, layer.wide.bias + hidden};
-                multiply(other, dim, own_hidden, input.data(), wide.data() + hidden);
+                up[static_cast<size_t>(d)] = activate(up[static_cast<size_t>(d)], activation);
+            if (gated == 2) {  // the gate's rows come first
+                const Affine other{layer.up.weight + hidden * dim, layer.up.bias + hidden};
+                multiply(other, dim, own_hidden, input.data(), up.data() + hidden);
                 for (int64_t d = own_hidden.first; d < own_hidden.last; ++d)
-                    wide[static_cast<size_t>(d)] *= wide[static_cast<size_t>(hidden + d)];
+                    up[static_cast<size_t>(d)] *= up[static_cast<size_t>(hidden + d)];
             }
-            meeting.wait();
-            multiply(layer.back, hidden, own, wide.data(), added.data());
+            barrier.wait();
+            multiply(layer.down, hidden, own, up.data(), added.data());
             for (int64_t d = own.first; d < own.last; ++d) x[d] += added[static_cast<size_t>(d)];
-            meeting.wait();
+            barrier.wait();
         }
-        normed(x, dim, norm, epsilon, input.data());
-        multiply(Affine{outputs, nullptr}, dim, Part(words, thread, threads), input.data(), logits);
+        layer_norm(x, dim, norm, epsilon, input.data());
+        multiply(Affine{outputs, nullptr}, dim, Part(vocabulary_size, thread, threads), input.data(), logits);
     });
 }
 

@@ -1,4 +1,5 @@
-// One token through a causal Transformer: every weight is read once, so memory sets the pace, and several threads read it.
+// Incremental decoding of a causal Transformer, one token at a time. Every weight is read once per token, so speed is
+// bound by memory bandwidth, and several threads share the reading.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,9 @@ namespace firth {
 
 // The kernels of one instruction set.
 struct Rows {
-    // out[i] = bias[i] + row i · x; without biases if null. Rows of `width` floats lie behind each other.
+    // out[i] = bias[i] + row i · x; bias may be null. Rows of `width` floats are contiguous.
     void (*multiply)(const float* rows, int64_t width, int64_t count, const float* x, const float* bias, float* out);
-    // One head: softmax over `count` keys of query · key · scale, then the values mixed. `scores` has room for `count`.
+    // One attention head: softmax of query · key · scale over `count` keys, then the weighted sum of the values.
     void (*attend)(const float* query, const float* keys, const float* values, int64_t count, int64_t dim, float scale,
                    float* scores, float* out);
 };
@@ -19,7 +20,7 @@ namespace baseline { extern const Rows rows; }
 namespace avx2 { extern const Rows rows; }
 namespace avx512 { extern const Rows rows; }
 
-enum class Bend { gelu, gelu_tanh, relu, swiglu };
+enum class DecoderActivation { gelu, gelu_tanh, relu, swiglu };
 
 struct Affine {
     const float* weight;
@@ -27,21 +28,23 @@ struct Affine {
 };
 
 struct Layer {
-    Affine attention_norm, query_key_value, output, feed_norm, wide, back;
+    Affine attention_norm, query_key_value, output, feed_norm, up, down;
 };
 
-// The shape of the net; `layers`, the last norm and the outputs are the net's own arrays.
+// The shape and arrays of a network; the arrays belong to the caller.
 struct Writer {
-    int64_t dim, heads, hidden, places, words;
-    Bend bend;
+    int64_t dim, heads, hidden, max_positions, vocabulary_size;
+    DecoderActivation activation;
     float epsilon;
     std::vector<Layer> layers;
     Affine norm;
-    const float* outputs;  // words × dim
+    const float* outputs;  // vocabulary × dim
 
-    // The token at `place`, whose input vector is `x` (changed): its logits. Keys and values (layers, heads, places, dim of a
-    // head) get their rows for it. `turns`: cosines, then sines, of this place, for rotary positions; null without.
-    void write(float* x, int64_t place, const float* turns, float* keys, float* values, float* logits, int threads) const;
+    // Computes the logits after the token at `position`, whose input vector is `x` (overwritten), and adds its keys and
+    // values to the cache (layers, heads, positions, head dim). `rotary`: cosines, then sines, of the rotary embedding
+    // of this position; null: none.
+    void write(float* x, int64_t position, const float* rotary, float* keys, float* values, float* logits,
+               int threads) const;
 };
 
 }  // namespace firth

@@ -264,6 +264,14 @@ ATTRIBUTES = (
     Name("are_alike", "are_indistinguishable"),
     Name("parsed_try", "parse_range"),
     Name("NOT_ASKED", "NOT_COMPARED"),
+    Name("MOST_CHARACTERS", "MAX_CHARACTERS"),
+    Name("MOST_GROUP", "MAX_GROUP"),
+    Name("MOST_TAGS", "MAX_TAGS"),
+    Name("MOST_WINDOW", "MAX_WINDOW"),
+    Name("FEWEST_TRIES", "MIN_TRIES"),
+    Name("chosen_isa", "active_isa"),
+    Name("Labeller", "LabelPredictor"),
+    Name("Found", "SearchResult", files=("src/firth/index/*", "*kernels/*search.py")),
 )
 
 

@@ -1,4 +1,4 @@
-"""Other libraries, each in an environment of its own, trained by a worker script that speaks JSON.
+"""Other libraries, each in its own environment, trained by a worker script with JSON input and output.
 
     from benchmarks.peers import train
     train("gensim", corpus="wiki.txt", method="skipgram", dim=100, epochs=5, output="vectors/gensim-1")
@@ -41,12 +41,12 @@ DEFAULTS: dict[str, Any] = {
 
 
 def environment(peer: str) -> Path:
-    """The Python of the peer's environment, made at the first use and again when its requirements change."""
+    """Return the Python of the peer's environment, created at first use and when its requirements change."""
     if peer not in PEERS:
         raise ValueError(f"peer must be one of {', '.join(PEERS)}; got {peer!r}.")
     folder = HERE / peer / ".venv"
     wanted = (HERE / peer / "requirements.txt").read_text()
-    stamp = folder / "requirements.txt"  # written last: its presence says that the environment is whole
+    stamp = folder / "requirements.txt"  # written last: marks the environment as complete
     python = folder / "bin" / "python"
     if not stamp.exists() or stamp.read_text() != wanted:
         print(f"making the environment of {peer} …", file=sys.stderr)
@@ -59,7 +59,7 @@ def environment(peer: str) -> Path:
 
 
 def train(peer: str, *, corpus: str | os.PathLike[str], **settings: Any) -> dict[str, Any]:
-    """Trains `peer` on a text file; what its worker says: seconds, words per second, where the vectors are.
+    """Train `peer` on a text file; return its worker's result: seconds, words per second, path of the vectors.
 
     `output` is the path of the vectors without suffix: `.npy` and `.keys.txt` (one a line) are written.
     """
@@ -72,8 +72,8 @@ def train(peer: str, *, corpus: str | os.PathLike[str], **settings: Any) -> dict
 
 
 def ask(peer: str, job: dict[str, Any], worker: str = "worker.py") -> dict[str, Any]:
-    """What a worker script of `peer` answers to a job."""
-    # -I: neither this folder nor PYTHONPATH may stand in for the peer's own packages
+    """Run a worker script of `peer` on a job and return its result."""
+    # -I: isolated from this folder and PYTHONPATH
     command = [str(environment(peer)), "-I", str(HERE / peer / worker)]
     done = subprocess.run(command, input=json.dumps(job), stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -1,4 +1,4 @@
-// What the files of bindings share: arrays, checks, and working without the GIL.
+// Shared by all bindings: array types, checks, and work without the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -25,20 +25,20 @@ namespace nb = nanobind;
 template <class T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
-using Room = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Output = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using AliasTable = nb::ndarray<const uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Dense = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Table = nb::ndarray<float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
 auto owned(std::vector<T>&& values) {
-    auto* kept = new std::vector<T>(std::move(values));
-    nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
+    auto* data = new std::vector<T>(std::move(values));
+    nb::capsule owner(data, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data->data(), {data->size()}, owner);
 }
 
-inline void require(bool right, const char* rule) {
-    if (!right) throw std::invalid_argument(rule);
+inline void require(bool holds, const char* rule) {
+    if (!holds) throw std::invalid_argument(rule);
 }
 
 inline void check_starts(const Array<int64_t>& starts, size_t entries) {
@@ -48,11 +48,11 @@ inline void check_starts(const Array<int64_t>& starts, size_t entries) {
     require((size_t)starts.data()[starts.shape(0) - 1] == entries, "the last start must be the number of entries.");
 }
 
-inline void check_columns(const Array<int32_t>& columns, int64_t most) {
+inline void check_columns(const Array<int32_t>& columns, int64_t count) {
     int32_t high = -1, low = 0;
     for (size_t i = 0; i < columns.shape(0); ++i)
         high = std::max(high, columns.data()[i]), low = std::min(low, columns.data()[i]);
-    require(low >= 0 && high < most, "columns must lie inside the matrix.");
+    require(low >= 0 && high < count, "columns must be inside the matrix.");
 }
 
 inline Split split_named(const std::string& name) {
@@ -62,10 +62,11 @@ inline Split split_named(const std::string& name) {
     if (name == "separated") return Split::separated;
     if (name == "gpt2") return Split::gpt2;
     if (name == "bert") return Split::bert;
-    throw std::invalid_argument("split must be words, whitespace, characters, separated, gpt2 or bert; got " + name + ".");
+    throw std::invalid_argument("split must be words, whitespace, characters, separated, gpt2 or bert; got " + name +
+                                ".");
 }
 
-// Work without the GIL; what the system refuses (a full disk) becomes OSError.
+// Runs work without the GIL; system errors such as a full disk become OSError.
 template <class Work>
 auto unlocked_on_disk(Work work) {
     try {
@@ -83,7 +84,7 @@ void bind_classify(nb::module_& m);
 void bind_cooccur(nb::module_& m);
 void bind_encoder(nb::module_& m);
 void bind_glove(nb::module_& m);
-void bind_people(nb::module_& m);
+void bind_recommenders(nb::module_& m);
 void bind_predict(nb::module_& m);
 void bind_product(nb::module_& m);
 void bind_search(nb::module_& m);

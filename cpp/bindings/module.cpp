@@ -1,17 +1,17 @@
-// The module `_native`. Only the files of this folder know Python; kernels see arrays, and the GIL is released while
-// they work.
+// The module `_native`. Only the files in this folder depend on Python. Kernels take arrays, and the GIL is released
+// while they run.
 #include "bindings/common.h"
 #include "cpu.h"
 
 NB_MODULE(_native, m) {
     m.def("instruction_sets", &firth::instruction_sets);
-    m.def("chosen_isa", [] { return firth::chosen_isa(); });
+    m.def("active_isa", [] { return firth::active_isa(); });
     firth::bind_bags(m);
     firth::bind_classify(m);
     firth::bind_cooccur(m);
     firth::bind_encoder(m);
     firth::bind_glove(m);
-    firth::bind_people(m);
+    firth::bind_recommenders(m);
     firth::bind_predict(m);
     firth::bind_product(m);
     firth::bind_search(m);

@@ -92,8 +92,8 @@ def test_merges_of_prefixed_and_suffixed_characters_equal_those_of_tokenizers(en
     begin = kernel.start(["<s>"], kernel.alphabet(words), **mark)
     first = sorted(vocab, key=vocab.__getitem__)[: len(begin.tokens)]
     to = np.array([first.index(token) for token in begin.tokens] + [-1], dtype=np.int32)
-    same = begin._replace(tokens=first, usual=to[begin.usual], marked=to[begin.marked])
-    learned = kernel.learn(words, same, 1500, 1)
+    same = begin._replace(tokens=first, plain_ids=to[begin.plain_ids], affixed_ids=to[begin.affixed_ids])
+    learned = kernel.train(words, same, 1500, 1)
     assert {token: id for id, token in enumerate(learned.tokens)} == vocab
     if not fold:
         spelled = [[learned.tokens[merge.left], learned.tokens[merge.right]] for merge in learned.merges]

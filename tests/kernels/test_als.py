@@ -1,4 +1,4 @@
-"""The native kernel of alternating least squares against its NumPy twin, dense solutions and the objective."""
+"""The native ALS kernel against its NumPy twin, dense solutions and the objective."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def make_side(dim: int = 20, **settings) -> Side:
-    """Users to be solved; one of them has no items, one has all."""
+    """Return users to solve for; one has no items, one has all."""
     random = np.random.default_rng(4)
     matrix = random_sparse(USERS, ITEMS, 0.3, "lil", rng=random, dtype=np.float32)
     matrix[7], matrix[9] = 0, random.random(ITEMS)
@@ -47,29 +47,29 @@ def copied(side: Side) -> Side:
 @pytest.mark.parametrize("dim", [3, 16, 20, 72])
 @pytest.mark.parametrize("steps", [0, 1, 3])
 def test_native_equals_twin(isa, dim, steps):
-    mine = make_side(dim, steps=steps)
-    theirs = copied(mine)
-    products = gram(mine.others)
-    loss = native_solver(mine).solve(products, 0, USERS, 2)
-    assert loss == pytest.approx(TwinSolver(theirs).solve(products, 0, USERS, 1), rel=1e-4)
-    np.testing.assert_allclose(mine.rows, theirs.rows, atol=2e-4)
-    assert not mine.rows[:, dim:].any()  # the padding stays zero
+    native = make_side(dim, steps=steps)
+    twin = copied(native)
+    products = gram(native.others)
+    loss = native_solver(native).solve(products, 0, USERS, 2)
+    assert loss == pytest.approx(TwinSolver(twin).solve(products, 0, USERS, 1), rel=1e-4)
+    np.testing.assert_allclose(native.rows, twin.rows, atol=2e-4)
+    assert not native.rows[:, dim:].any()  # the padding stays zero
     if steps == 0:
-        assert not mine.rows[7].any()  # a user without items
+        assert not native.rows[7].any()  # a user without items
 
 
 @pytest.mark.parametrize("dim", [3, 30, 62])
 def test_native_equals_twin_on_ratings(isa, dim):
-    mine = make_side(dim + 2, mean=1.5, fixed=dim + 1)
-    mine.others[:, dim], mine.rows[:, dim + 1] = 1, 1
-    theirs = copied(mine)
-    loss = native_solver(mine).solve(None, 0, USERS, 2)
-    assert loss == pytest.approx(TwinSolver(theirs).solve(None, 0, USERS, 1), rel=1e-4)
-    np.testing.assert_allclose(mine.rows, theirs.rows, atol=2e-3)
-    assert (mine.rows[:, dim + 1] == 1).all()
+    native = make_side(dim + 2, mean=1.5, bias_column=dim + 1)
+    native.others[:, dim], native.rows[:, dim + 1] = 1, 1
+    twin = copied(native)
+    loss = native_solver(native).solve(None, 0, USERS, 2)
+    assert loss == pytest.approx(TwinSolver(twin).solve(None, 0, USERS, 1), rel=1e-4)
+    np.testing.assert_allclose(native.rows, twin.rows, atol=2e-3)
+    assert (native.rows[:, dim + 1] == 1).all()
 
 
-def test_the_solution_is_that_of_the_dense_objective(isa):
+def test_solution_minimizes_the_dense_objective(isa):
     """Hu et al. 2008, eq. 4 with all zeros written out: x = (Yᵀ C Y + λ)⁻¹ Yᵀ C p."""
     side = make_side(20)
     loss = native_solver(side).solve(gram(side.others), 0, USERS, 1)
@@ -84,7 +84,7 @@ def test_the_solution_is_that_of_the_dense_objective(isa):
     assert loss == pytest.approx(objective, rel=1e-5)
 
 
-def test_steps_lead_to_the_solution_and_never_away(isa):
+def test_conjugate_gradients_converge_monotonically(isa):
     exact = make_side(20)
     products = gram(exact.others)
     best = native_solver(exact).solve(products, 0, USERS, 1)
@@ -98,7 +98,7 @@ def test_steps_lead_to_the_solution_and_never_away(isa):
 
 
 @pytest.mark.parametrize("steps", [0, 3])
-def test_same_bytes_for_any_threads_and_slices(isa, steps):
+def test_result_is_independent_of_threads_and_slices(isa, steps):
     results = []
     for threads, cuts in [(1, [0, USERS]), (2, [0, USERS]), (3, [0, 5, 6, 33, USERS])]:
         side = make_side(20, steps=steps)
@@ -110,24 +110,24 @@ def test_same_bytes_for_any_threads_and_slices(isa, steps):
 
 
 @pytest.mark.parametrize("rows", [1, 15, 300, 5000])
-def test_gram_is_the_product(isa, rows):
+def test_gram_equals_dense_product(isa, rows):
     table = new_table(rows, 48)
     table[:, :40] = np.random.default_rng(1).normal(size=(rows, 40))
     np.testing.assert_allclose(gram(table, 2), table.T.astype(np.float64) @ table, rtol=1e-4, atol=1e-3)
 
 
-def test_a_nearly_singular_matrix_stays_finite(isa):
-    side = make_side(20, mean=0.0, fixed=21)
-    side.others[:] = side.others[0] * 1e5  # all others are one direction, and huge
+def test_nearly_singular_matrix_stays_finite(isa):
+    side = make_side(20, mean=0.0, bias_column=21)
+    side.others[:] = side.others[0] * 1e5  # all rows are parallel and huge
     native_solver(side).solve(None, 0, USERS, 1)
     assert np.isfinite(side.rows).all()
 
 
-def test_bad_arrays_are_refused():
+def test_invalid_arrays_raise():
     side = make_side()
-    with pytest.raises(ValueError, match="columns must lie inside"):
+    with pytest.raises(ValueError, match="columns must be inside"):
         native_solver(dataclasses.replace(side, others=new_table(3, 32)))
-    with pytest.raises(ValueError, match="need the gram"):
+    with pytest.raises(ValueError, match="require the gram"):
         native_solver(make_side(steps=3)).solve(None, 0, USERS, 1)
-    with pytest.raises(ValueError, match="no such rows"):
+    with pytest.raises(ValueError, match="range of the rows"):
         native_solver(side).solve(gram(side.others), 0, USERS + 1, 1)

@@ -1,4 +1,4 @@
-"""The weights by distance, and the native count of pairs against its NumPy twin."""
+"""Co-occurrence: the weights by distance, and the native counts against their NumPy twin."""
 
 from __future__ import annotations
 
@@ -26,19 +26,21 @@ def make_tokens(seed: int, words: int = 30, tokens: int = 400, documents: int = 
 
 
 def test_weights_by_hand():
-    assert kernel.weights("flat", 3, 100).whole[1:].tolist() == [1, 1, 1]
+    assert kernel.weights("flat", 3, 100).integers[1:].tolist() == [1, 1, 1]
     harmonic = kernel.weights("harmonic", 4, 100)
-    assert (harmonic.scale, harmonic.whole[1:].tolist()) == (12, [12, 6, 4, 3])
+    assert (harmonic.scale, harmonic.integers[1:].tolist()) == (12, [12, 6, 4, 3])
     dynamic = kernel.weights("dynamic", 4, 100)
-    assert (dynamic.whole[1:] / dynamic.scale).tolist() == [1, 0.75, 0.5, 0.25]
+    assert (dynamic.integers[1:] / dynamic.scale).tolist() == [1, 0.75, 0.5, 0.25]
 
 
 @pytest.mark.parametrize("window", [2, 10, 22, 23, 60, 256])
 @pytest.mark.parametrize("tokens", [1000, 10**8, 10**11])
-def test_harmonic_sums_are_near_and_cannot_overflow(window, tokens):
-    whole, scale = kernel.weights("harmonic", window, tokens)
-    np.testing.assert_allclose(whole[1:] / scale, 1 / np.arange(1, window + 1), rtol=1e-3 if tokens > 10**9 else 1e-6)
-    assert 2 * int(whole[1:].sum()) * tokens < 2**63
+def test_harmonic_weights_are_accurate_and_cannot_overflow(window, tokens):
+    integers, scale = kernel.weights("harmonic", window, tokens)
+    np.testing.assert_allclose(
+        integers[1:] / scale, 1 / np.arange(1, window + 1), rtol=1e-3 if tokens > 10**9 else 1e-6
+    )
+    assert 2 * int(integers[1:].sum()) * tokens < 2**63
     if window <= 10:
         assert scale == math.lcm(*range(1, window + 1))  # exact
 
@@ -53,9 +55,11 @@ def test_native_equals_twin(side, weighting, window, subsample):
     expected = kernel.count_twin(
         tokens.ids, tokens.starts, 30, kernel.weights(weighting, window, 400), side, keep, seed=1
     )
-    found = Cooccurrence.count(tokens, window=window, side=side, weighting=weighting, subsample=subsample)
-    assert np.array_equal(found.matrix.toarray(), expected)
-    assert all((np.diff(found.indices[a:b]) > 0).all() for a, b in zip(found.indptr, found.indptr[1:], strict=False))
+    counted = Cooccurrence.count(tokens, window=window, side=side, weighting=weighting, subsample=subsample)
+    assert np.array_equal(counted.matrix.toarray(), expected)
+    assert all(
+        (np.diff(counted.indices[a:b]) > 0).all() for a, b in zip(counted.indptr, counted.indptr[1:], strict=False)
+    )
 
 
 @settings(deadline=None, max_examples=40)
@@ -65,16 +69,16 @@ def test_native_equals_twin(side, weighting, window, subsample):
     shard=st.integers(1, 20),
     threads=st.integers(1, 4),
 )
-def test_sums_are_the_same_for_any_shards_and_threads(documents, window, shard, threads):
+def test_counts_are_independent_of_shards_and_threads(documents, window, shard, threads):
     ids = np.array([id for document in documents for id in document], dtype=np.int32)
     starts = np.cumsum([0, *map(len, documents)])
     vocabulary = firth.Vocabulary([str(i) for i in range(71)], np.bincount(ids, minlength=71))
     tokens = firth.Tokens(ids, starts, vocabulary, len(ids))
     plan = cooccurrence.make_plan(tokens, 2 * window, firth.Run(threads=threads))
     results = []
-    for cut in (plan, plan._replace(shard=shard, spare=1)):  # one shard; many, read back in the smallest pieces
+    for variant in (plan, plan._replace(shard=shard, spare=1)):  # one shard; many shards with the smallest buffers
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cooccurrence, "make_plan", lambda *_, cut=cut: cut)
+            patch.setattr(cooccur, "make_plan", lambda *_, variant=variant: variant)
             results.append(Cooccurrence.count(tokens, window=window, run=firth.Run(threads=threads)))
     twin = kernel.count_twin(ids, starts, 71, kernel.weights("harmonic", window, len(ids)))
     for result in results:

@@ -49,7 +49,7 @@ def make_tables(dim: int = 20, scale: float = 0.5) -> Tables:
     return tables
 
 
-def copy_of(tables: Tables) -> Tables:
+def copied(tables: Tables) -> Tables:
     copies = new_tables(WORDS, tables.stride, seed=0)
     for new, old in zip(copies.arrays().values(), tables.arrays().values(), strict=True):
         new[:] = old
@@ -62,16 +62,16 @@ def train(trainer, parts: int, rate: float = 0.05, pieces: int = 1, threads: int
 
 def test_native_equals_twin(isa):
     strata = make_strata()
-    mine, theirs = make_tables(), make_tables()
-    native, twin = native_trainer(strata, mine), TwinTrainer(strata, theirs)
+    tables, twin_tables = make_tables(), make_tables()
+    native, twin = native_trainer(strata, tables), TwinTrainer(strata, twin_tables)
     for _ in range(3):
         assert train(native, 4) == pytest.approx(train(twin, 4), rel=1e-4)
-    for name, table in mine.arrays().items():
-        np.testing.assert_allclose(table, theirs.arrays()[name], atol=2e-5)
-    assert not mine.words[:, 20:32].any()  # the padding stays zero
+    for name, table in tables.arrays().items():
+        np.testing.assert_allclose(table, twin_tables.arrays()[name], atol=2e-5)
+    assert not tables.words[:, 20:32].any()  # the padding stays zero
 
 
-def test_same_bytes_for_any_threads_and_pieces(isa):
+def test_result_is_independent_of_threads_and_pieces(isa):
     results = []
     for threads, pieces in [(1, 1), (2, 1), (4, 3), (3, 50)]:
         tables = make_tables()
@@ -80,7 +80,7 @@ def test_same_bytes_for_any_threads_and_pieces(isa):
     assert all(result == results[0] for result in results)
 
 
-def test_loss_is_the_formula(isa):
+def test_loss_equals_the_formula(isa):
     strata, tables = make_strata(), make_tables()
     records = strata.records
     before = [table.copy() for table in tables.arrays().values()]
@@ -90,17 +90,17 @@ def test_loss_is_the_formula(isa):
     expected = 0.5 * (records["weight"] * (products - records["log_count"]) ** 2).sum()
     assert train(native_trainer(strata, tables), 4, rate=0.0) == pytest.approx(expected, rel=1e-5)
     for old, table in zip(before, tables.arrays().values(), strict=True):
-        assert np.array_equal(old, table)  # a rate of 0 measures only
+        assert np.array_equal(old, table)  # a rate of 0 only computes the loss
 
 
 def test_first_step_is_minus_the_gradient():
-    """AdaGrad's sums begin at 1, so the first step along a parameter is −rate × its derivative."""
+    """AdaGrad's sums start at 1, so the first step of a parameter is −rate × its derivative."""
     strata = make_strata(parts=1, density=0.004)
     assert len(strata.records) == 2
-    assert len(set(strata.records["word"])) == len(set(strata.records["context"])) == 2  # no row is stepped twice
+    assert len(set(strata.records["word"])) == len(set(strata.records["context"])) == 2  # no row is updated twice
     tables = make_tables(dim=4)
-    probe = copy_of(tables)
-    rate, little = 1e-3, 1e-2
+    probe = copied(tables)
+    rate, epsilon = 1e-3, 1e-2
     train(native_trainer(strata, tables), 1, rate)
     measure = native_trainer(strata, probe)
     for name, table in probe.arrays().items():
@@ -111,17 +111,17 @@ def test_first_step_is_minus_the_gradient():
         for row, column in touched:
             value, losses = table[row, column], []
             for side in (1, -1):
-                table[row, column] = value + side * little
+                table[row, column] = value + side * epsilon
                 losses.append(train(measure, 1, 0.0))
             table[row, column] = value
-            assert change[row, column] == pytest.approx(-(losses[0] - losses[1]) / (2 * little), rel=0.02, abs=2e-3)
+            assert change[row, column] == pytest.approx(-(losses[0] - losses[1]) / (2 * epsilon), rel=0.02, abs=2e-3)
 
 
-def test_adagrads_second_step_by_hand():
+def test_second_adagrad_step_by_hand():
     """One pair, one dimension: w = 1, c = 2, biases 0, log X = 1, f = 1, η = 0.1.
 
-    Off by 1: steps 0.1·2 = 0.2 for w, 0.1·1 = 0.1 for c and for each bias, over √1. Then w = 0.8, c = 1.9, b = −0.1;
-    sums 1.04, 1.01, 1.01. Off by 0.8·1.9 − 0.2 − 1 = 0.32: w −= 0.1·0.32·1.9/√1.04.
+    Error 1: steps 0.1·2 = 0.2 for w, 0.1·1 = 0.1 for c and for each bias, over √1. Then w = 0.8, c = 1.9, b = −0.1;
+    sums 1.04, 1.01, 1.01. Error 0.8·1.9 − 0.2 − 1 = 0.32: w −= 0.1·0.32·1.9/√1.04.
     """
     records = np.array([(0, 0, 1.0, 1.0)], dtype=RECORD)
     tables = new_tables(1, 1, seed=0)
@@ -129,23 +129,23 @@ def test_adagrads_second_step_by_hand():
     tables.word_biases[0, 0] = tables.context_biases[0, 0] = 0
     trainer = native_trainer(Strata(records, np.array([0, 1]), 1), tables)
     assert trainer.diagonal(0, 0, 1, 0.1, 1) == pytest.approx(0.5)
-    found = [tables.words[0, 0], tables.contexts[0, 0], tables.word_biases[0, 0], tables.words[0, 16]]
-    np.testing.assert_allclose(found, [0.8, 1.9, -0.1, 1.04], rtol=1e-6)
+    values = [tables.words[0, 0], tables.contexts[0, 0], tables.word_biases[0, 0], tables.words[0, 16]]
+    np.testing.assert_allclose(values, [0.8, 1.9, -0.1, 1.04], rtol=1e-6)
     assert trainer.diagonal(0, 0, 1, 0.1, 1) == pytest.approx(0.5 * 0.32**2, rel=1e-5)
     assert tables.words[0, 0] == pytest.approx(0.8 - 0.1 * 0.32 * 1.9 / 1.04**0.5, rel=1e-6)
 
 
 @pytest.mark.parametrize("parts", [1, 4, WORDS])
-def test_strata_hold_every_pair_once(parts):
+def test_strata_contain_every_pair_once(parts):
     strata = make_strata(parts)
     matrix = random_sparse(WORDS, WORDS, 0.4, "csr", rng=np.random.default_rng(5)).tocoo()
     counts = np.exp(matrix.data * 6)
     expected = {
         (w, c): (np.log(x), min(1, (x / 50) ** 0.75)) for w, c, x in zip(matrix.row, matrix.col, counts, strict=True)
     }
-    found = {(r["word"], r["context"]): (r["log_count"], r["weight"]) for r in strata.records}
-    assert len(strata.records) == len(found) == len(expected)
-    assert all(found[pair] == pytest.approx(values, rel=1e-6) for pair, values in expected.items())
+    actual = {(r["word"], r["context"]): (r["log_count"], r["weight"]) for r in strata.records}
+    assert len(strata.records) == len(actual) == len(expected)
+    assert all(actual[pair] == pytest.approx(values, rel=1e-6) for pair, values in expected.items())
     for block in range(parts * parts):
         part = strata.records[strata.starts[block] : strata.starts[block + 1]]
         assert (part["word"] % parts == block // parts).all()
@@ -156,17 +156,17 @@ def test_strata_hold_every_pair_once(parts):
 
 
 def test_order_within_a_block_is_random():
-    """Where the records of the one block go: first and last quarters exchange members as chance has it."""
-    plain = sorted(range(len(make_strata(1).records)), key=lambda i: tuple(make_strata(1).records[i])[:2])
-    places = np.empty(len(plain))
-    places[plain] = np.arange(len(plain))
-    assert abs(np.corrcoef(places, np.arange(len(plain)))[0, 1]) < 0.2
+    """The order of the records is uncorrelated with their sorted order."""
+    ranks = sorted(range(len(make_strata(1).records)), key=lambda i: tuple(make_strata(1).records[i])[:2])
+    positions = np.empty(len(ranks))
+    positions[ranks] = np.arange(len(ranks))
+    assert abs(np.corrcoef(positions, np.arange(len(ranks)))[0, 1]) < 0.2
 
 
 @pytest.mark.parametrize(
     "record", [(WORDS, 0, 0.0, 1.0), (0, -1, 0.0, 1.0), (1, 0, 0.0, 1.0)], ids=["word", "context", "wrong block"]
 )
-def test_records_outside_their_block_are_refused(record):
+def test_records_outside_their_block_raise(record):
     starts = np.array([0, 1, 1, 1, 1])
     with pytest.raises(ValueError, match="records must be rows of the tables"):
         native_trainer(Strata(np.array([record], dtype=RECORD), starts, 2), make_tables())

@@ -1,4 +1,4 @@
-"""The pieces that subwords start from: native, in plain Python, and as the package `tokenizers` cuts them."""
+"""Pre-tokenization for subwords: the native kernel against plain Python and the package `tokenizers`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firth.data.corpus import UNITS, Corpus
 from firth.kernels import pieces as twin
 from firth.kernels import text as kernel
 
-# Near every rule: contractions, spaces of all kinds, control characters, marks, Chinese, Hangul, what becomes ASCII.
+# Characters for every rule: contractions, whitespace, control characters, marks, Chinese, Hangul, folding to ASCII.
 TRICKY = (
     "aZs'tremvld09_ '’.,-\n\r\t\0\x0b\x0c\x1c\x7f\x85\xa0é\u0301\u0308İΣςßǅȺ²½Ⅷ٣\u2003\u3000中文豈かタไ\u200d\ufe0f❤"
 )
@@ -29,33 +29,34 @@ bert = pre_tokenizers.BertPreTokenizer()
 normal = {fold: normalizers.BertNormalizer(lowercase=fold) for fold in (True, False)}
 
 
-def truth(text: str, split: str, fold: bool) -> list[str]:
-    cut = gpt2.pre_tokenize_str(text) if split == "gpt2" else bert.pre_tokenize_str(normal[fold].normalize_str(text))
-    return [piece for piece, _ in cut]
+def expected_pieces(text: str, split: str, fold: bool) -> list[str]:
+    """Return the pieces of the package `tokenizers`."""
+    pieces = gpt2.pre_tokenize_str(text) if split == "gpt2" else bert.pre_tokenize_str(normal[fold].normalize_str(text))
+    return [piece for piece, _ in pieces]
 
 
 @given(texts, st.sampled_from([("gpt2", False), ("bert", True), ("bert", False)]))
 @settings(max_examples=300, deadline=None)
-def test_pieces_are_those_of_tokenizers(text: str, rule: tuple[str, bool]) -> None:
-    assert kernel.tokenize(text, *rule) == truth(text, *rule)
+def test_pieces_equal_tokenizers(text: str, rule: tuple[str, bool]) -> None:
+    assert kernel.tokenize(text, *rule) == expected_pieces(text, *rule)
 
 
 @pytest.mark.parametrize("rule", [("gpt2", False), ("bert", True), ("bert", False)])
-def test_every_code_point(rule: tuple[str, bool]) -> None:
+def test_all_code_points(rule: tuple[str, bool]) -> None:
     codes = [*range(0xD800), *range(0xE000, 0x32400), *range(0xE0000, 0xE0200), *range(0x32400, 0x110000, 997)]
-    every = [chr(code) for code in codes]  # planes without characters by samples
+    characters = [chr(code) for code in codes]  # unassigned planes are sampled
     wrong = 0
-    for begin in range(0, len(every), 500):
-        text = " a".join(every[begin : begin + 500])
-        wrong += kernel.tokenize(text, *rule) != truth(text, *rule)
-    # A later release follows a later Unicode; what it adds stands in few blocks.
+    for begin in range(0, len(characters), 500):
+        text = " a".join(characters[begin : begin + 500])
+        wrong += kernel.tokenize(text, *rule) != expected_pieces(text, *rule)
+    # Later releases follow later Unicode versions, which add few blocks.
     assert wrong == 0 if tokenizers.__version__.startswith("0.23.") else wrong < 100
 
 
-# Below U+0600 all versions of Unicode that the tables follow agree.
+# Below U+0600 all Unicode versions in question agree.
 @given(st.one_of(st.text(alphabet=TRICKY), st.text(st.characters(max_codepoint=0x5FF))), st.booleans())
 @settings(max_examples=300, deadline=None)
-def test_twins_agree(text: str, fold: bool) -> None:
+def test_native_equals_twin(text: str, fold: bool) -> None:
     assert kernel.tokenize(text, "gpt2", False) == twin.gpt2_twin(text)
     assert kernel.tokenize(text, "bert", fold) == twin.bert_twin(text, fold)
     assert "".join(map(twin.letters_to_text, twin.gpt2_twin(text))) == text
@@ -70,11 +71,11 @@ def test_twins_agree(text: str, fold: bool) -> None:
         ("''s 'S", "'' s Ġ' S"),
     ],
 )
-def test_rules_of_gpt2(text: str, pieces: str) -> None:
+def test_gpt2_rules(text: str, pieces: str) -> None:
     assert kernel.tokenize(text, "gpt2", False) == pieces.split(" ")
 
 
-def test_rules_of_bert() -> None:
+def test_bert_rules() -> None:
     assert kernel.tokenize("Déjà-vu: 中文\x00字 ≠ İ", "bert", True) == [
         "deja",
         "-",
@@ -98,19 +99,19 @@ def test_rules_of_bert() -> None:
     st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_counts_depend_on_documents_alone(
+def test_counts_are_independent_of_blocks_and_threads(
     lines: list[str], unit: str, rule: tuple[str, bool], slots: int, size: int, large: bool
 ) -> None:
-    """Whatever blocks, threads and the documents' unit: the pieces of each document's text, counted."""
+    """The counts are those of each document's pieces, for any blocks, threads and document unit."""
     text = "\n".join(lines).replace("\0", "")
     text *= 80_000 // (len(text.encode()) + 1) if large else 1  # enough for every thread to get a part
     with tempfile.NamedTemporaryFile(suffix=".txt") as file:
-        Path(file.name).write_bytes(text.encode() + b"\xff x")  # one sequence that is not UTF-8
+        Path(file.name).write_bytes(text.encode() + b"\xff x")  # one invalid UTF-8 sequence
         corpus = Corpus(file.name, unit=unit)
-        expected = Counter(piece for document in corpus for piece in truth(document.text, *rule))
+        expected = Counter(piece for document in corpus for piece in expected_pieces(document.text, *rule))
         encoder = kernel.TextEncoder(*rule, slots, unit)
         for block in corpus.blocks(size * (1000 if large else 1), rule[0]):
             encoder.encode(kernel.as_bytes(bytes(block.data)), block.ends)
-    assert encoder.facts()[0] == 1
+    assert encoder.statistics()[0] == 1
     merged = kernel.merge(encoder, 1, None)
     assert dict(zip(merged.words, merged.counts.tolist(), strict=True)) == expected

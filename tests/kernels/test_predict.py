@@ -23,7 +23,7 @@ VARIANTS = [
     ("skipgram", "negative", {"group": 2}),
     ("skipgram", "negative", {"group": 4}),
     ("skipgram", "negative", {"group": 4, "negatives": 15, "window": 2}),
-    ("skipgram", "negative", {"group": 4, "drawn": 7}),
+    ("skipgram", "negative", {"group": 4, "group_negatives": 7}),
     ("skipgram", "hierarchical", {}),
     ("skipgram", "softmax", {}),
     ("cbow", "negative", {}),
@@ -31,16 +31,16 @@ VARIANTS = [
     ("cbow", "negative", {"exact": False}),
     ("cbow", "negative", {"group": 2}),
     ("cbow", "negative", {"group": 4}),
-    ("cbow", "negative", {"group": 4, "drawn": 17, "window": 2, "mean": False}),
-    ("cbow", "negative", {"group": 4, "drawn": 8, "exact": False}),
+    ("cbow", "negative", {"group": 4, "group_negatives": 17, "window": 2, "mean": False}),
+    ("cbow", "negative", {"group": 4, "group_negatives": 8, "exact": False}),
     ("cbow", "hierarchical", {}),
     ("cbow", "softmax", {"shrink": False}),
-    # words made of pieces (fastText)
-    ("cbow", "negative", {"pieces": 30, "exact": False}),
-    ("forward", "negative", {"pieces": 30}),
-    ("forward", "negative", {"pieces": 30, "exact": False, "negatives": 20}),
-    ("forward", "negative", {"pieces": 30, "shared": False}),
-    ("forward", "hierarchical", {"pieces": 30}),
+    # words with subwords (fastText)
+    ("cbow", "negative", {"subwords": 30, "exact": False}),
+    ("forward", "negative", {"subwords": 30}),
+    ("forward", "negative", {"subwords": 30, "exact": False, "negatives": 20}),
+    ("forward", "negative", {"subwords": 30, "shared": False}),
+    ("forward", "hierarchical", {"subwords": 30}),
     ("forward", "softmax", {}),
     # documents with rows of their own (Doc2Vec)
     ("skipgram", "negative", {"tags": 2}),
@@ -65,29 +65,38 @@ def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def lists(rng: np.random.Generator, own: NDArray[np.int64], first: int, rows: int, more: int) -> Lists:
-    """For each list its own row and up to `more` of the `rows` rows from `first` on."""
-    found = [np.array([row, *rng.integers(first, first + rows, rng.integers(0, more + 1))]) for row in own]
-    starts = np.cumsum([0, *map(len, found)])
-    return Lists(starts.astype(np.int64), np.concatenate(found).astype(np.int32))
+    """Return lists of the own row and up to `more` of the `rows` rows from `first` on."""
+    rows_of_lists = [np.array([row, *rng.integers(first, first + rows, rng.integers(0, more + 1))]) for row in own]
+    starts = np.cumsum([0, *map(len, rows_of_lists)])
+    return Lists(starts.astype(np.int64), np.concatenate(rows_of_lists).astype(np.int32))
 
 
 def make_task(
-    seed=0, words=40, tokens=300, documents=6, dim=20, scale=0.5, pieces=0, tags=0, architecture="skipgram", **settings
+    seed=0,
+    words=40,
+    tokens=300,
+    documents=6,
+    dim=20,
+    scale=0.5,
+    subwords=0,
+    tags=0,
+    architecture="skipgram",
+    **settings,
 ) -> Task:
-    """`pieces` rows are shared by the words; each document has a row of its own and with `tags` = 2 perhaps others'."""
+    """`subwords` rows are shared by the words; each document has its own row and, with `tags` = 2, maybe another's."""
     rng = np.random.default_rng(seed)
     counts = np.sort(rng.integers(1, 100, words))[::-1].astype(np.int64)
     ids = rng.choice(words, tokens, p=counts / counts.sum()).astype(np.int32)
     cuts = np.sort(rng.integers(0, tokens, documents - 1))  # some documents may be empty
     loss = settings.get("loss", "negative")
-    rows = words + pieces + (documents if tags else 0)
-    places = 2 * settings.get("window", 5) + 1 if architecture == "concat" else 1
-    inputs, outputs = new_table(rows, dim), new_table(words, places * (-(-dim // 16) * 16))
+    rows = words + subwords + (documents if tags else 0)
+    slots = 2 * settings.get("window", 5) + 1 if architecture == "concat" else 1
+    inputs, outputs = new_table(rows, dim), new_table(words, slots * (-(-dim // 16) * 16))
     inputs[:, :dim] = rng.normal(0, scale, (rows, dim))
-    outputs.reshape(words, places, -1)[:, :, :dim] = rng.normal(0, scale, (words, places, dim))
-    first = words + pieces
-    if pieces:
-        settings["pieces"] = lists(rng, np.arange(words), words, pieces, 6)
+    outputs.reshape(words, slots, -1)[:, :, :dim] = rng.normal(0, scale, (words, slots, dim))
+    first = words + subwords
+    if subwords:
+        settings["subwords"] = lists(rng, np.arange(words), words, subwords, 6)
     if tags:
         settings["tags"] = lists(rng, np.arange(first, rows), first, documents, tags - 1)
     return Task(
@@ -112,34 +121,34 @@ def copy_of(task: Task) -> Task:
 @pytest.mark.parametrize("architecture, loss, settings", VARIANTS)
 def test_native_equals_twin(isa, architecture, loss, settings):
     task = make_task(architecture=architecture, loss=loss, **settings)
-    other = copy_of(task)
-    native, twin = native_trainer(task), TwinTrainer(other)
+    twin_task = copy_of(task)
+    native, twin = native_trainer(task), TwinTrainer(twin_task)
     for epoch in range(2):
-        found = native.racing(0, 300, epoch, 0.1, 0.05, 1)
+        actual = native.racing(0, 300, epoch, 0.1, 0.05, 1)
         expected = twin.racing(0, 300, epoch, 0.1, 0.05, 1)
-        assert found[1:] == tuple(expected[1:])
-        assert found[0] == pytest.approx(expected[0], rel=1e-4)
-    np.testing.assert_allclose(task.inputs, other.inputs, atol=2e-5)
-    np.testing.assert_allclose(task.outputs, other.outputs, atol=2e-5)
+        assert actual[1:] == tuple(expected[1:])
+        assert actual[0] == pytest.approx(expected[0], rel=1e-4)
+    np.testing.assert_allclose(task.inputs, twin_task.inputs, atol=2e-5)
+    np.testing.assert_allclose(task.outputs, twin_task.outputs, atol=2e-5)
     assert not task.inputs[:, 20:].any()  # the padding stays zero
 
 
 @pytest.mark.parametrize("architecture, loss, settings", [variant for variant in VARIANTS if variant[1] != "softmax"])
 def test_ordered_equals_twin(isa, architecture, loss, settings):
     task = make_task(architecture=architecture, loss=loss, **settings)
-    other = copy_of(task)
-    native, twin = native_trainer(task), TwinTrainer(other)
-    mine, theirs = (np.array(native.stream_starts(7)[:-1]) for _ in range(2))
-    found = np.add(native.ordered(mine, 3, 4, 5, 0.1, 0.05, 2), native.ordered(mine, 3, 100, 5, 0.1, 0.05, 1))
-    expected = twin.ordered(theirs, 3, 104, 5, 0.1, 0.05, 1)
-    assert tuple(found[1:]) == tuple(expected[1:])
-    assert found[0] == pytest.approx(expected[0], rel=1e-4)
-    assert list(mine) == native.stream_starts(7)[1:]
-    np.testing.assert_allclose(task.inputs, other.inputs, atol=2e-5)
-    np.testing.assert_allclose(task.outputs, other.outputs, atol=2e-5)
+    twin_task = copy_of(task)
+    native, twin = native_trainer(task), TwinTrainer(twin_task)
+    cursors, twin_cursors = (np.array(native.stream_starts(7)[:-1]) for _ in range(2))
+    actual = np.add(native.ordered(cursors, 3, 4, 5, 0.1, 0.05, 2), native.ordered(cursors, 3, 100, 5, 0.1, 0.05, 1))
+    expected = twin.ordered(twin_cursors, 3, 104, 5, 0.1, 0.05, 1)
+    assert tuple(actual[1:]) == tuple(expected[1:])
+    assert actual[0] == pytest.approx(expected[0], rel=1e-4)
+    assert list(cursors) == native.stream_starts(7)[1:]
+    np.testing.assert_allclose(task.inputs, twin_task.inputs, atol=2e-5)
+    np.testing.assert_allclose(task.outputs, twin_task.outputs, atol=2e-5)
 
 
-ALONE = {"tags": 2, "neighbors": False, "group": 4}
+DOCUMENTS_ONLY = {"tags": 2, "neighbors": False, "group": 4}
 
 
 @pytest.mark.parametrize(
@@ -147,19 +156,19 @@ ALONE = {"tags": 2, "neighbors": False, "group": 4}
     [
         ("skipgram", "negative", {}),
         ("cbow", "hierarchical", {}),
-        ("cbow", "negative", {"group": 4, "drawn": 8}),
-        ("skipgram", "negative", ALONE),
+        ("cbow", "negative", {"group": 4, "group_negatives": 8}),
+        ("skipgram", "negative", DOCUMENTS_ONLY),
     ],
 )
-def test_ordered_gives_the_same_bytes_for_any_threads_and_cuts(isa, architecture, loss, settings):
+def test_ordered_is_independent_of_threads_and_slices(isa, architecture, loss, settings):
     results = []
-    for threads, cut in [(1, 400), (2, 400), (4, 7), (3, 1)]:
+    for threads, rounds in [(1, 400), (2, 400), (4, 7), (3, 1)]:
         task = make_task(architecture=architecture, loss=loss, tokens=3000, documents=40, **settings)
         native = native_trainer(task)
         cursors = np.array(native.stream_starts(16)[:-1])
         tally = (0.0, 0, 0)
         while list(cursors) != native.stream_starts(16)[1:]:
-            tally = np.add(tally, native.ordered(cursors, 5, cut, 3, 0.1, 0.05, threads))
+            tally = np.add(tally, native.ordered(cursors, 5, rounds, 3, 0.1, 0.05, threads))
         results.append((task.inputs.tobytes(), task.outputs.tobytes(), tally[1], tally[2]))
     assert all(result == results[0] for result in results)
 
@@ -169,14 +178,14 @@ EXACT = [variant for variant in VARIANTS if variant[2].get("exact", True)]
 
 @pytest.mark.parametrize("architecture, loss, settings", EXACT)
 def test_step_is_minus_the_gradient_of_the_loss(architecture, loss, settings):
-    """One window, a small rate: the change of every parameter is −rate × the numerical derivative.
+    """With one window and a small rate, every parameter changes by −rate × its numerical derivative.
 
-    Where pairs are trained one after the other the check is exact to first order in the rate.
+    If pairs are trained one after the other, this holds to first order in the rate.
     """
     task = make_task(seed=3, words=12, tokens=3, documents=1, dim=4, architecture=architecture, loss=loss, **settings)
     task.keep[:] = 2**32 - 1
     probe = copy_of(task)
-    rate, little = 1e-4, 1e-2
+    rate, epsilon = 1e-4, 1e-2
     native_trainer(task).racing(0, 3, 1, rate, rate, 1)
     measure = native_trainer(probe)
     rng = np.random.default_rng(0)
@@ -188,18 +197,18 @@ def test_step_is_minus_the_gradient_of_the_loss(architecture, loss, settings):
             value = table[row, column]
             losses = []
             for side in (1, -1):
-                table[row, column] = value + side * little
+                table[row, column] = value + side * epsilon
                 losses.append(measure.racing(0, 3, 1, 0.0, 0.0, 1)[0])
             table[row, column] = value
-            slope = (losses[0] - losses[1]) / (2 * little)
+            slope = (losses[0] - losses[1]) / (2 * epsilon)
             assert change[row, column] == pytest.approx(-slope, rel=0.05, abs=0.02)
 
 
 @pytest.mark.parametrize("architecture, loss, settings", [variant for variant in VARIANTS if "tags" in variant[2]])
-def test_a_new_document_learns_alone(isa, architecture, loss, settings):
-    """As the twin does it, whatever the threads; and nothing else moves."""
-    alone = {"neighbors": False} if architecture == "skipgram" else {}
-    task = make_task(architecture=architecture, loss=loss, **{**settings, **alone})
+def test_inferred_document_equals_twin(isa, architecture, loss, settings):
+    """For any number of threads; all other parameters stay fixed."""
+    documents_only = {"neighbors": False} if architecture == "skipgram" else {}
+    task = make_task(architecture=architecture, loss=loss, **{**settings, **documents_only})
     before = task.inputs.tobytes() + task.outputs.tobytes()
     rows = [new_table(6, 20) for _ in range(3)]
     for table in rows:
@@ -212,18 +221,18 @@ def test_a_new_document_learns_alone(isa, architecture, loss, settings):
     assert task.inputs.tobytes() + task.outputs.tobytes() == before
 
 
-def test_a_new_document_does_not_depend_on_its_neighbours(isa):
+def test_inferred_document_is_independent_of_others(isa):
     task = make_task(tags=1, neighbors=False)
-    whole = new_table(6, 20)
-    native_trainer(task).infer(whole, 2, 0.1, 7, 2)
+    all_rows = new_table(6, 20)
+    native_trainer(task).infer(all_rows, 2, 0.1, 7, 2)
     last = slice(int(task.starts[5]), None)
-    only = replace(task, ids=task.ids[last], starts=np.array([0, len(task.ids[last])]), tags=NO_LISTS)
+    last_document = replace(task, ids=task.ids[last], starts=np.array([0, len(task.ids[last])]), tags=NO_LISTS)
     row = new_table(1, 20)
-    native_trainer(only).infer(row, 2, 0.1, 7, 1)
-    assert row.tobytes() == whole[5:].tobytes() and row.any()
+    native_trainer(last_document).infer(row, 2, 0.1, 7, 1)
+    assert row.tobytes() == all_rows[5:].tobytes() and row.any()
 
 
-def test_rate_zero_only_measures(isa):
+def test_rate_zero_only_computes_the_loss(isa):
     task = make_task()
     before = task.inputs.tobytes() + task.outputs.tobytes()
     tally = native_trainer(task).racing(0, 300, 1, 0.0, 0.0, 2)
@@ -231,9 +240,9 @@ def test_rate_zero_only_measures(isa):
     assert task.inputs.tobytes() + task.outputs.tobytes() == before
 
 
-@pytest.mark.parametrize("settings", [{}, ALONE])
-def test_blocks_and_cuts_do_not_change_what_is_trained(isa, settings):
-    """Windows reach over the borders of blocks: cutting the range elsewhere gives the same windows."""
+@pytest.mark.parametrize("settings", [{}, DOCUMENTS_ONLY])
+def test_windows_are_independent_of_slices(isa, settings):
+    """Windows cross the borders of blocks: any slices of the range give the same windows."""
     tallies = []
     for cuts in ([0, 9000], [0, 4096, 9000], [0, 4096, 8192, 9000]):
         task = make_task(tokens=9000, documents=3, **settings)
@@ -244,7 +253,7 @@ def test_blocks_and_cuts_do_not_change_what_is_trained(isa, settings):
 
 
 def test_held_out_tokens_are_not_contexts(isa):
-    """Training on tokens before `last` is the same whatever stands after it."""
+    """Training on the tokens before `last` does not depend on the tokens after it."""
     tables = []
     for filler in (0, 1):
         task = make_task(documents=1, last=200)
@@ -254,38 +263,38 @@ def test_held_out_tokens_are_not_contexts(isa):
     assert tables[0] == tables[1]
 
 
-def test_numbers_that_are_none_show_in_the_loss(isa):
+def test_nan_shows_in_the_loss(isa):
     task = make_task()
     task.inputs[0] = np.nan
     assert np.isnan(native_trainer(task).racing(0, 300, 1, 0.0, 0.0, 1)[0])
 
 
-def test_bad_arrays_are_refused():
+def test_invalid_arrays_raise():
     task = make_task()
-    for bad in (
+    for invalid in (
         replace(task, ids=np.array([40], np.int32), starts=np.array([0, 1])),
         replace(task, ids=np.array([-1], np.int32), starts=np.array([0, 1])),
         replace(task, starts=np.array([0, 5, 3, 300])),
         replace(task, starts=np.array([0, 299])),
         replace(task, keep=task.keep[:-1]),
         replace(task, window=257),
-        replace(task, pieces=Lists(np.arange(41), np.arange(40, dtype=np.int32))),  # not for skip-gram
-        replace(task, architecture="cbow", pieces=Lists(np.arange(41), np.arange(1, 41, dtype=np.int32))),
-        replace(task, architecture="cbow", pieces=Lists(np.arange(40), np.arange(39, dtype=np.int32))),
+        replace(task, subwords=Lists(np.arange(41), np.arange(40, dtype=np.int32))),  # not for skip-gram
+        replace(task, architecture="cbow", subwords=Lists(np.arange(41), np.arange(1, 41, dtype=np.int32))),
+        replace(task, architecture="cbow", subwords=Lists(np.arange(40), np.arange(39, dtype=np.int32))),
         replace(task, tags=Lists(np.arange(7), np.full(6, -1, np.int32))),
         replace(task, tags=Lists(np.arange(0, 455, 65), np.zeros(390, np.int32))),
         replace(task, architecture="concat"),
         replace(task, architecture="cbow", group=4, tags=Lists(np.arange(7), np.arange(6, dtype=np.int32))),
-        replace(task, drawn=8),  # not in groups
+        replace(task, group_negatives=8),  # requires groups
     ):
         with pytest.raises((ValueError, TypeError)):
-            native_trainer(bad)
+            native_trainer(invalid)
 
 
 def test_unknown_instruction_set_is_named(monkeypatch):
     monkeypatch.setenv("FIRTH_ISA", "abacus")
     with pytest.raises(ValueError, match=r"FIRTH_ISA must be one of baseline.*abacus"):
-        kernels.chosen_isa()
+        kernels.active_isa()
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=60))
@@ -294,7 +303,7 @@ def test_huffman_is_optimal_and_prefix_free(counts):
     counts = np.array(counts, np.int64)
     paths = huffman_paths(counts)
     lengths = np.diff(paths.starts)
-    heap = list(map(int, counts))  # the optimal cost, by the textbook
+    heap = list(map(int, counts))  # the optimal cost, computed separately
     heapq.heapify(heap)
     cost = 0
     while len(heap) > 1:
@@ -303,19 +312,19 @@ def test_huffman_is_optimal_and_prefix_free(counts):
         heapq.heappush(heap, merged)
     assert int((lengths * counts).sum()) == cost
     assert sum(0.5 ** lengths.astype(float)) == pytest.approx(1)
-    ways = {
+    all_paths = {
         tuple(zip(paths.nodes[a:b], paths.turns[a:b], strict=True))
         for a, b in zip(paths.starts, paths.starts[1:], strict=False)
     }
-    assert len(ways) == len(counts)
-    assert all(way[0][0] == len(counts) - 2 for way in ways)  # all begin at the root
+    assert len(all_paths) == len(counts)
+    assert all(path[0][0] == len(counts) - 2 for path in all_paths)  # all start at the root
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=50).filter(lambda weights: sum(weights) > 1e-3))
 @settings(deadline=None)
-def test_alias_table_gives_the_weights_back(weights):
+def test_alias_table_reproduces_the_weights(weights):
     cut, other = alias_table(np.array(weights)).T
-    share = cut / 2.0**32
-    given_back = share.copy()
-    np.add.at(given_back, other, 1 - share)
-    np.testing.assert_allclose(given_back / len(weights), np.array(weights) / sum(weights), atol=1e-6)
+    own_share = cut / 2.0**32
+    probabilities = own_share.copy()
+    np.add.at(probabilities, other, 1 - own_share)
+    np.testing.assert_allclose(probabilities / len(weights), np.array(weights) / sum(weights), atol=1e-6)

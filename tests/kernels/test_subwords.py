@@ -30,7 +30,7 @@ WORDS = [
 ]
 
 
-def test_the_example_of_the_paper():
+def test_example_of_the_paper():
     """Bojanowski et al. 2017, section 3.2: the 3-grams of where."""
     assert ngrams_of("where", 3, 3) == ["<wh", "whe", "her", "ere", "re>"]
 
@@ -54,24 +54,24 @@ def test_any_bytes_have_ngrams_and_a_hash(words):
 
 
 @pytest.mark.parametrize(("minn", "maxn"), [(3, 6), (1, 2), (0, 3), (2, 2)])
-def test_rows_are_those_of_fasttext(tmp_path: Path, minn: int, maxn: int):
+def test_rows_equal_fasttext(tmp_path: Path, minn: int, maxn: int):
     text = tmp_path / "text.txt"
     text.write_text("one two three four five six " * 20, encoding="utf-8")
     buckets = 10_007
-    model = fasttext.train_unsupervised(  # 12 threads: with fewer it leaves part of its table as memory was
+    model = fasttext.train_unsupervised(  # 12 threads: with fewer, part of its table stays uninitialized
         str(text), dim=4, minCount=1, epoch=1, bucket=buckets, minn=minn, maxn=maxn, verbose=0, thread=12
     )
-    known = model.get_words()
+    vocabulary = model.get_words()
     words = [*filter(None, WORDS), "three"]
     starts, rows = ngrams(words, minn, maxn, buckets)
     for word, begin, end in zip(words, starts[:-1], starts[1:], strict=True):
         pieces, ids = model.get_subwords(word)
-        own = int(word in known)  # fastText puts the word itself first
+        own = int(word in vocabulary)  # fastText puts the word itself first
         assert pieces[own:] == ngrams_of(word, minn, maxn)
-        assert (np.array(ids[own:], dtype=np.int64) - len(known)).tolist() == rows[begin:end].tolist()
+        assert (np.array(ids[own:], dtype=np.int64) - len(vocabulary)).tolist() == rows[begin:end].tolist()
 
 
-def test_no_ngrams_without_length_or_with_too_short_words():
+def test_no_ngrams_for_maxn_zero_or_short_words():
     assert len(ngrams(["word"], 3, 0, 0).rows) == 0
     assert len(ngrams(["a"], 4, 6, 10).rows) == 0 and len(ngrams([], 3, 6, 10).rows) == 0
     with pytest.raises(ValueError, match="at least one bucket"):

@@ -15,7 +15,7 @@ from firth.kernels import _native
 from firth.kernels import text as kernel
 
 SPLITS = ("words", "whitespace", "characters")
-# Characters near every rule: marks, apostrophes, points, case that changes length, spaces, astral planes, emoji.
+# Characters for every rule: marks, apostrophes, points, case that changes length, spaces, astral planes, emoji.
 TRICKY = (
     "aZ09_ '’.,-\n\r\t\0\x1c\x85\xa0é\u0301\u0308İΣςßǅȺK²½Ⅷ٣\u2003\u3000中文かタไทยພາສາ\u200d\ufe0f❤👍🏽𝔘𐐀\U00010428�"
 )
@@ -23,41 +23,43 @@ CLASSES, LOWER = _native.unicode_tables()
 KINDS = ("", "letter", "digit", "mark", "underscore", "")
 
 
-def agreed(text: str) -> str:
-    """Without code points that one of the two Unicode versions does not know."""
+def without_version_differences(text: str) -> str:
+    """Return the text without code points that differ between the two Unicode versions."""
     return "".join(c for c in text if unicodedata.category(c) == "Cs" or table_agrees(ord(c)))
 
 
 def table_agrees(code: int) -> bool:
-    return KINDS[CLASSES[code] & 7] == kernel._kind(chr(code)) and LOWER[code] == ord(chr(code).lower()[0])
+    return KINDS[CLASSES[code] & 7] == kernel._character_class(chr(code)) and LOWER[code] == ord(chr(code).lower()[0])
 
 
 texts = st.one_of(
-    st.text(alphabet=TRICKY, max_size=200), st.text(max_size=100).map(agreed), st.text(alphabet="ab'.1 ", max_size=300)
+    st.text(alphabet=TRICKY, max_size=200),
+    st.text(max_size=100).map(without_version_differences),
+    st.text(alphabet="ab'.1 ", max_size=300),
 )
 
 
-def broken(pieces: list[bytes]) -> bytes:
+def joined(pieces: list[bytes]) -> bytes:
     return b"".join(pieces)
 
 
-# Valid text with bytes thrown in and sequences cut short.
+# Valid text with stray bytes and truncated sequences.
 broken_utf8 = st.lists(
     st.one_of(texts.map(lambda t: t.encode("utf-8", "surrogatepass")), st.binary(max_size=4), st.sampled_from(
         [b"\xc3", b"\xe2\x80", b"\xf0\x9f\x91", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\xff"])),
     max_size=12,
-).map(broken)  # fmt: skip
+).map(joined)  # fmt: skip
 
 
 def test_tables_follow_unicodedata() -> None:
     differing = [code for code in range(sys.maxunicode + 1) if not table_agrees(code)]
     if unicodedata.unidata_version == kernel.unicode_version():
         assert differing == []
-    else:  # a newer Unicode assigns code points and rarely changes one that was assigned
+    else:  # a newer Unicode assigns code points but rarely changes assigned ones
         assert sum(unicodedata.category(chr(code)) != "Cn" and CLASSES[code] for code in differing) < 50
 
 
-def test_whitespace_is_that_of_str_split() -> None:
+def test_whitespace_class_equals_str_split() -> None:
     spaces = {code for code in range(sys.maxunicode + 1) if chr(code).isspace()}
     assert {int(code) for code in np.flatnonzero((CLASSES & 7) == 5)} == spaces | {0}
 
@@ -87,13 +89,13 @@ def test_characters() -> None:
 
 @given(texts, st.sampled_from(SPLITS), st.booleans())
 @settings(max_examples=400, deadline=None)
-def test_twin_agrees(text: str, split: str, lowercase: bool) -> None:
-    text = agreed(text)
+def test_native_equals_twin(text: str, split: str, lowercase: bool) -> None:
+    text = without_version_differences(text)
     assert kernel.tokenize(text, split, lowercase) == kernel.tokenize_twin(text, split, lowercase)
 
 
 @given(texts)
-def test_whitespace_is_str_split(text: str) -> None:
+def test_whitespace_equals_str_split(text: str) -> None:
     valid = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     assert kernel.tokenize(text, "whitespace", False) == valid.replace("\0", " ").split()
 
@@ -102,7 +104,7 @@ Encoded = tuple[kernel.Merged, list[int], tuple[int, int]]
 
 
 def encode(data: bytes, ends: list[int], split: str, threads: int, block: int) -> Encoded:
-    """Everything natively, in blocks of about `block` bytes: vocabulary, final ids with document ends, facts."""
+    """Encode in blocks of about `block` bytes; return vocabulary, final ids with document ends, and statistics."""
     encoder = kernel.TextEncoder(split, True, threads)
     pieces: list[tuple[int, np.ndarray]] = []
     start = 0
@@ -118,7 +120,7 @@ def encode(data: bytes, ends: list[int], split: str, threads: int, block: int) -
         start += cut
     merged = kernel.merge(encoder, 1, None)
     parts = [np.append(merged.maps[slot], np.int32(-1))[ids] for slot, ids in pieces]
-    return merged, np.concatenate(parts).tolist(), encoder.facts()
+    return merged, np.concatenate(parts).tolist(), encoder.statistics()
 
 
 @given(
@@ -126,11 +128,11 @@ def encode(data: bytes, ends: list[int], split: str, threads: int, block: int) -
     st.integers(1, 200), st.booleans(),
 )  # fmt: skip
 @settings(max_examples=200, deadline=None)
-def test_counts_and_ids_do_not_depend_on_threads_or_blocks(
+def test_counts_and_ids_are_independent_of_threads_and_blocks(
     documents: list[bytes], split: str, threads: int, block: int, large: bool
 ) -> None:
     decoded = [document.decode("utf-8", "replace") for document in documents]
-    if any(agreed(text) != text for text in decoded):
+    if any(without_version_differences(text) != text for text in decoded):
         return
     repeats = 65536 // (len(b"".join(documents)) + 6) if large else 1  # enough for every thread to get a part
     data = b"".join((document + b" ") * repeats + b"\n" for document in documents)

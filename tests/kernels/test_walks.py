@@ -1,4 +1,4 @@
-"""Walks against exact transition probabilities, the native kernel against its Python twin."""
+"""Random walks against exact transition probabilities, and the native kernel against its Python twin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = [(directed, weighted) for directed in (False, True) for weighted in (Fal
 
 
 def make_links(directed: bool, weighted: bool, nodes: int = 12, density: float = 0.3, seed: int = 3) -> Links:
-    """A random graph, with a self loop, hubs and, where directed, dead ends."""
+    """Return a random graph with a self loop, hubs and, if directed, dead ends."""
     rng = np.random.default_rng(seed)
     matrix = random_sparse(nodes, nodes, density, "lil", rng=rng)
     matrix[0, 1:] = rng.random(nodes - 1)
@@ -33,7 +33,7 @@ def make_links(directed: bool, weighted: bool, nodes: int = 12, density: float =
     matrix.eliminate_zeros()
     matrix.sort_indices()
     weights = (matrix.data * 5 + 0.1).astype(np.float32) if weighted else None
-    if weighted and not directed:  # from both ends the same
+    if weighted and not directed:  # symmetric
         square = csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape)
         weights = square.maximum(square.T).tocsr().data.astype(np.float32)
     return Links(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), weights, directed)
@@ -44,19 +44,19 @@ def all_starts(links: Links, each: int) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(np.arange(nodes, dtype=np.int32), each), np.tile(np.arange(each, dtype=np.int32), nodes)
 
 
-def exact(links: Links, p: float, q: float) -> dict[tuple[int, int], np.ndarray]:
-    """The formula: for each (before, at), the probability of every next node."""
+def transition_probabilities(links: Links, p: float, q: float) -> dict[tuple[int, int], np.ndarray]:
+    """Return, for each (before, at), the probability of every next node, by the formula."""
     nodes = len(links.starts) - 1
     weights = np.ones(len(links.neighbors)) if links.weights is None else links.weights.astype(np.float64)
     dense = csr_array((weights, links.neighbors, links.starts), shape=(nodes, nodes)).toarray()
-    found = {}
+    probabilities = {}
     for before, at in zip(*np.nonzero(dense), strict=True):
         bias = np.where(dense[before] > 0, 1.0, 1 / q)
         bias[before] = 1 / p
         share = dense[at] * bias
         if share.sum():
-            found[before, at] = share / share.sum()
-    return found
+            probabilities[before, at] = share / share.sum()
+    return probabilities
 
 
 @pytest.mark.parametrize(("p", "q"), BIASES)
@@ -75,7 +75,7 @@ def test_native_equals_twin(directed, weighted, p, q):
 def test_first_steps_are_by_weight(directed, weighted):
     links = make_links(directed, weighted)
     each = 4000
-    for p, q in [(1, 1), (1e-3, 5)]:  # p and q have no say in the first step
+    for p, q in [(1, 1), (1e-3, 5)]:  # p and q do not affect the first step
         walked = NativeWalks(links).walk(*all_starts(links, each), walk_length=2, p=p, q=q, seed=1)
         for node in range(len(links.starts) - 1):
             row = slice(links.starts[node], links.starts[node + 1])
@@ -97,58 +97,58 @@ def test_second_order_steps_have_the_exact_probabilities(directed, weighted, p, 
     walked = NativeWalks(links).walk(*all_starts(links, 3000), walk_length=12, p=p, q=q, seed=2)
     triples = np.stack([walked.ids[:-2], walked.ids[1:-1], walked.ids[2:]])
     inside = np.ones(len(walked.ids), bool)
-    inside[walked.starts[1:-1] - 1] = inside[walked.starts[1:-1] - 2] = False  # not from one walk into the next
+    inside[walked.starts[1:-1] - 1] = inside[walked.starts[1:-1] - 2] = False  # not across walks
     triples = triples[:, inside[: triples.shape[1]]]
     counts = np.zeros((12, 12, 12))
     np.add.at(counts, tuple(triples), 1)
-    tested, chances = 0, []
-    for (before, at), shares in exact(links, p, q).items():
-        seen = counts[before, at]
-        assert not seen[shares == 0].any()  # only along links
-        expected = shares[shares > 0] * seen.sum()
-        if len(expected) > 1 and seen.sum() > 200:
-            rare = expected < 5  # chi-square wants five of each: the rare ones count as one
-            groups = [np.append(part[~rare], part[rare].sum()) for part in (seen[shares > 0], expected)]
+    tested, p_values = 0, []
+    for (before, at), shares in transition_probabilities(links, p, q).items():
+        observed = counts[before, at]
+        assert not observed[shares == 0].any()  # only along edges
+        expected = shares[shares > 0] * observed.sum()
+        if len(expected) > 1 and observed.sum() > 200:
+            rare = expected < 5  # chi-square needs five of each, so rare outcomes are pooled
+            groups = [np.append(part[~rare], part[rare].sum()) for part in (observed[shares > 0], expected)]
             groups = [part[groups[1] > 1] for part in groups]
             if len(groups[0]) > 1:
-                chances.append(chisquare(groups[0], groups[1] * groups[0].sum() / groups[1].sum()).pvalue)
-                tested += seen.sum()
-    assert tested > 5000 and len(chances) > 3
-    assert min(chances) > 1e-3 / len(chances)
-    assert np.mean(np.array(chances) < 0.05) < 0.2
+                p_values.append(chisquare(groups[0], groups[1] * groups[0].sum() / groups[1].sum()).pvalue)
+                tested += observed.sum()
+    assert tested > 5000 and len(p_values) > 3
+    assert min(p_values) > 1e-3 / len(p_values)
+    assert np.mean(np.array(p_values) < 0.05) < 0.2
 
 
-def test_the_test_would_notice_other_probabilities():
-    """Walks of other p and q are refused by the same chi-square."""
+def test_chi_square_rejects_other_probabilities():
+    """The same chi-square test rejects walks with another q."""
     links = make_links(False, False)
     walked = NativeWalks(links).walk(*all_starts(links, 3000), walk_length=3, p=1.0, q=0.5, seed=2)
     first, at, to = walked.ids.reshape(-1, 3).T
     worst = 1.0
-    for (before, middle), shares in exact(links, 1.0, 1.0).items():
-        seen = np.bincount(to[(first == before) & (at == middle)], minlength=12)[shares > 0]
-        if len(seen) > 1 and seen.sum() > 200:
-            worst = min(worst, chisquare(seen, shares[shares > 0] * seen.sum()).pvalue)
+    for (before, middle), shares in transition_probabilities(links, 1.0, 1.0).items():
+        observed = np.bincount(to[(first == before) & (at == middle)], minlength=12)[shares > 0]
+        if len(observed) > 1 and observed.sum() > 200:
+            worst = min(worst, chisquare(observed, shares[shares > 0] * observed.sum()).pvalue)
     assert worst < 1e-4
 
 
-def test_walks_do_not_depend_on_threads_or_company():
+def test_walks_are_independent_of_threads_and_other_walks():
     links = make_links(False, True, nodes=40)
     first, number = all_starts(links, 20)
     walks = NativeWalks(links)
     settings = {"walk_length": 30, "p": 0.25, "q": 2.0, "seed": 5}
-    whole = walks.walk(first, number, **settings, threads=4)
+    together = walks.walk(first, number, **settings, threads=4)
     order = np.random.default_rng(0).permutation(len(first))
-    mixed = walks.walk(first[order], number[order], **settings)
-    assert np.array_equal(whole.ids.reshape(-1, 30)[order], mixed.ids.reshape(-1, 30))
+    shuffled = walks.walk(first[order], number[order], **settings)
+    assert np.array_equal(together.ids.reshape(-1, 30)[order], shuffled.ids.reshape(-1, 30))
     other = walks.walk(first, number, **{**settings, "seed": 6})
-    assert (whole.ids != other.ids).mean() > 0.5
-    assert len(np.unique(whole.ids.reshape(-1, 30), axis=0)) == len(first)  # each walk its own
+    assert (together.ids != other.ids).mean() > 0.5
+    assert len(np.unique(together.ids.reshape(-1, 30), axis=0)) == len(first)  # all walks differ
 
 
 @pytest.mark.parametrize(("p", "q"), [(1e-3, 1), (1e-3, 1e3), (1e3, 1e3), (1, 1e-3), (1e3, 1e-3), (1e-6, 1e6)])
 @pytest.mark.parametrize("shape", ["clique", "ring", "star"])
-def test_few_candidates_are_refused_for_any_p_and_q(shape, p, q):
-    """Plain rejection would draw hundreds of candidates a step here."""
+def test_few_candidates_are_rejected_for_any_p_and_q(shape, p, q):
+    """Plain rejection sampling would draw hundreds of candidates per step here."""
     nodes = 50
     pairs = {
         "clique": [(a, b) for a in range(nodes) for b in range(a)],
@@ -158,8 +158,8 @@ def test_few_candidates_are_refused_for_any_p_and_q(shape, p, q):
     graph = firth.Graph(np.array(pairs))
     links = Links(graph.starts, graph.neighbors, graph.weights, False)
     walked = NativeWalks(links).walk(*all_starts(links, 50), walk_length=40, p=p, q=q, seed=1)
-    assert walked.draws / len(walked.ids) < 16 + nodes / 8 + nodes  # never more than the tries and one whole row
-    if p <= 1e-3:  # going back is drawn for itself
+    assert walked.draws / len(walked.ids) < 16 + nodes / 8 + nodes  # at most the tries plus one full row
+    if p <= 1e-3:  # the return edge is sampled separately
         assert walked.draws / len(walked.ids) < 3
 
 
@@ -180,38 +180,38 @@ assert len(walked.ids) == 50_000 and (walked.ids.reshape(-1, 50)[:, 1::2] == 0).
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_memory_is_that_of_the_graph():
+def test_memory_is_linear_in_the_graph():
     environment = {"PYTHONPATH": str(Path(firth.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
 
 
-def test_broken_arrays_are_refused():
+def test_invalid_arrays_raise():
     links = make_links(False, True)
     starts, neighbors, weights, _ = links
-    for broken, rule in [
+    for invalid, rule in [
         ({"starts": starts + 1}, "begin with 0"),
         ({"starts": starts[:-1]}, "last start"),
         ({"starts": starts[::-1].copy()}, "begin with 0"),
         ({"neighbors": neighbors + 1}, "inside"),
-        ({"neighbors": neighbors[::-1].copy()}, "grow within a row"),
+        ({"neighbors": neighbors[::-1].copy()}, "ascend within a row"),
         ({"weights": -weights}, "positive"),
         ({"weights": weights * np.float32(np.nan)}, "positive"),
-        ({"weights": weights[:-1]}, "one a neighbor"),
+        ({"weights": weights[:-1]}, "one entry per neighbor"),
     ]:
         with pytest.raises(ValueError, match=rule):
-            NativeWalks(links._replace(**broken))
+            NativeWalks(links._replace(**invalid))
     walks = NativeWalks(links)
-    none = np.zeros(1, np.int32)
+    zero = np.zeros(1, np.int32)
     for first, number, settings in [
-        (none - 1, none, {}),
-        (none + 12, none, {}),
-        (none, none[:0], {}),
-        (none, none, {"walk_length": 0}),
-        (none, none, {"p": 0.0}),
-        (none, none, {"q": -1.0}),
-        (none, none, {"p": float("nan")}),
-        (none, none, {"q": float("inf")}),
+        (zero - 1, zero, {}),
+        (zero + 12, zero, {}),
+        (zero, zero[:0], {}),
+        (zero, zero, {"walk_length": 0}),
+        (zero, zero, {"p": 0.0}),
+        (zero, zero, {"q": -1.0}),
+        (zero, zero, {"p": float("nan")}),
+        (zero, zero, {"q": float("inf")}),
     ]:
         with pytest.raises(ValueError, match=r"walk|positive|number"):
             walks.walk(first, number, **{"walk_length": 3, **settings})

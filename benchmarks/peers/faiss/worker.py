@@ -21,7 +21,7 @@ def memory() -> int:
 def best(job: dict[str, Any], search: Any) -> dict[str, float]:
     """Seconds of one call, for each size of batch: the best of the repeats."""
     queries = np.load(job["queries"])
-    found = {}
+    results = {}
     for batch in job["batches"]:
         seconds = []
         for repeat in range(job["repeats"]):
@@ -29,8 +29,8 @@ def best(job: dict[str, Any], search: Any) -> dict[str, float]:
             begin = time.perf_counter()
             search(queries[first : first + batch])
             seconds.append(time.perf_counter() - begin)
-        found[str(batch)] = min(seconds)
-    return found
+        results[str(batch)] = min(seconds)
+    return results
 
 
 def main() -> None:

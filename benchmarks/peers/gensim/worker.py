@@ -21,14 +21,14 @@ LINE_WORDS = 1_000
 
 
 def write_short_lines(corpus: str, path: Path) -> None:
-    """The corpus in short lines, so that nothing is dropped and the threads can share a one-line file."""
+    """Write the corpus in short lines, so that nothing is dropped and threads can share a one-line file."""
     with Path(corpus).open(encoding="utf-8") as source, path.open("w", encoding="utf-8") as target:
         tail = ""
         while block := source.read(1 << 24):
             *lines, tail = (tail + block).split("\n")
             for line in lines:
                 write_line(target, line.split())
-            # A long line is written in pieces; its last word may go on in the next block.
+            # A long line is written in parts; its last word may continue in the next block.
             words = tail.split()
             if len(words) > LINE_WORDS:
                 whole = words if tail[-1].isspace() else words[:-1]
@@ -78,10 +78,10 @@ def train(job: dict[str, Any], lines: str) -> tuple[Word2Vec, dict[str, Any]]:
 
 
 def expected_words(vectors: KeyedVectors) -> float:
-    """Words an epoch keeps after min_count and subsampling, on average."""
+    """Return the expected number of words per epoch after min_count and subsampling."""
     words = vectors.index_to_key
-    kept = (vectors.get_vecattr(word, "count") * vectors.get_vecattr(word, "sample_int") / 2**32 for word in words)
-    return float(sum(kept))
+    expected = (vectors.get_vecattr(word, "count") * vectors.get_vecattr(word, "sample_int") / 2**32 for word in words)
+    return float(sum(expected))
 
 
 def main() -> None:

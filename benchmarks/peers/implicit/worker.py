@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 
 def memory() -> int:
-    """The most this process had. Not ru_maxrss, in which a child inherits what its parent had."""
+    """Return the peak memory of this process. Not ru_maxrss, which a child inherits from its parent."""
     return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) * 1024
 
 
@@ -39,9 +39,9 @@ def main() -> None:
     job = json.load(sys.stdin)
     matrix = scipy.sparse.load_npz(job["matrix"]).tocsr().astype(np.float32)
     seconds: list[float] = []
-    with threadpool_limits(1, "blas"):  # as implicit asks for: its threads are its own
+    with threadpool_limits(1, "blas"):  # as implicit recommends, because it has its own threads
         model = model_of(job)
-        model.fit(matrix, show_progress=False, callback=lambda *facts: seconds.append(facts[1]))
+        model.fit(matrix, show_progress=False, callback=lambda *measured: seconds.append(measured[1]))
     for side in ("users", "items"):
         np.save(f"{job['output']}-{side}.npy", getattr(model, f"{side[:-1]}_factors"))
     print(json.dumps({"peer": f"implicit {implicit.__version__}", "seconds": seconds, "memory": memory()}))

@@ -25,7 +25,7 @@ def embed(job: dict[str, Any], edges: str, walks: int, length: int) -> tuple[Any
 
 def main() -> None:
     job = json.load(sys.stdin)
-    with tempfile.TemporaryDirectory() as folder:  # numba compiles at the first use: told apart
+    with tempfile.TemporaryDirectory() as folder:  # numba compiles at first use: timed separately
         small = Path(folder) / "small.edg"
         small.write_text("0\t1\n1\t2\n2\t0\n2\t3\n")
         started = time.perf_counter()

@@ -119,12 +119,12 @@ class Cooccurrence:
         """
         check_choice("side", side, kernel.SIDES)
         check_choice("weighting", weighting, kernel.WEIGHTINGS)
-        if not 1 <= window <= kernel.MOST_WINDOW:
+        if not 1 <= window <= kernel.MAX_WINDOW:
             raise FirthError(
                 "invalid_value",
                 "{option} must be between 1 and {maximum}; got {got}.",
                 option="window",
-                maximum=kernel.MOST_WINDOW,
+                maximum=kernel.MAX_WINDOW,
                 got=window,
             )
         sides = 2 if side == "both" else 1
@@ -136,7 +136,7 @@ class Cooccurrence:
             len(tokens.vocabulary),
             keep_thresholds(tokens.vocabulary.counts, subsample) if subsample else np.zeros(0, np.uint32),
             run.seed,
-            weights.whole,
+            weights.integers,
             float(weights.scale),
             side != "right",
             side != "left",

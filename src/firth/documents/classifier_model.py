@@ -33,7 +33,7 @@ from firth.documents.classifier_training import ClassifierOptions, Training, row
 from firth.formats.fasttext import FastTextArgs, FastTextFile, SparseRows
 from firth.kernels import classify as kernel
 from firth.kernels import text as text_kernel
-from firth.kernels._native import Labeller
+from firth.kernels._native import LabelPredictor
 from firth.kernels.product import ProductCodes
 from firth.kernels.subwords import END_OF_LINE, ngrams
 from firth.training.baselines import Bags, BaselineComparison, Part, affordable, compare_labels, shares
@@ -149,27 +149,27 @@ class ClassifierModel(TextModel):
             self._labellers[native] = self._new_labeller(native)
         return self._labellers[native]
 
-    def _new_labeller(self, native: bool) -> Labeller:
+    def _new_labeller(self, native: bool) -> LabelPredictor:
         method, count = self.method, len(self.labels)
         rows = self._bucket_rows
         outputs = kernel.new_outputs(count, method.dim)
         outputs[:count, : method.dim] = self.outputs
         children = kernel.label_children(self.labels.counts if method.loss == "hierarchical" else np.zeros(0, np.int64))
         try:
-            return Labeller(
-                "".join(token + "\0" for token in self.vocabulary.tokens).encode("utf-8", "surrogatepass"),
-                str(method.tokenizer) if native else "separated",
-                method.lowercase and native,
-                method.minn,
-                method.maxn,
-                method.word_ngrams,
-                np.ascontiguousarray(self.inputs, dtype=np.float32),
-                rows,
-                len(self.vocabulary),
-                outputs,
-                count,
-                kernel.LOSSES.index(method.loss),
-                children,
+            return LabelPredictor(
+                words="".join(token + "\0" for token in self.vocabulary.tokens).encode("utf-8", "surrogatepass"),
+                split=str(method.tokenizer) if native else "separated",
+                lowercase=method.lowercase and native,
+                minn=method.minn,
+                maxn=method.maxn,
+                word_ngrams=method.word_ngrams,
+                inputs=np.ascontiguousarray(self.inputs, dtype=np.float32),
+                bucket_rows=rows,
+                word_count=len(self.vocabulary),
+                outputs=outputs,
+                labels=count,
+                loss=kernel.LOSSES.index(method.loss),
+                children=children,
             )
         except ValueError as error:  # only possible with damaged files
             raise FirthError("damaged_model", "The classifier is damaged: {reason}", reason=str(error)) from None

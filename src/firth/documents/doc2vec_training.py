@@ -62,12 +62,12 @@ def assign_rows(tokens: Tokens, start: Doc2VecModel | None, run: Run) -> RowAssi
             code="shared_keys",
         )
     sizes = np.fromiter(map(len, tokens.tags), np.int64) if tokens.tags else np.zeros(len(tokens), np.int64)
-    if sizes.max() >= kernel.MOST_TAGS:
+    if sizes.max() >= kernel.MAX_TAGS:
         largest = int(sizes.argmax())
         raise FirthError(
             "too_large",
             "A document can have at most {most_tags} tags; {key!r} has {size:,}.",
-            most_tags=kernel.MOST_TAGS - 1,
+            most_tags=kernel.MAX_TAGS - 1,
             key=tokens.keys[largest],
             size=sizes[largest],
         )

@@ -89,7 +89,7 @@ class WalkingMethod(Method):
     dim: int = option(128, "length of the vectors", low=1, high=65536)
     walks_per_node: int = option(10, "walks that start at each node", low=1, high=1_000_000)
     walk_length: int = option(80, "nodes in a walk", low=2, high=1_000_000)
-    window: int = option(10, "nodes each side", low=1, high=kernel.MOST_WINDOW)
+    window: int = option(10, "nodes each side", low=1, high=kernel.MAX_WINDOW)
     loss: str = option(
         "negative", "negative sampling, or hierarchical softmax (Huffman tree)", choices=("negative", "hierarchical")
     )

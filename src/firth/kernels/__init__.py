@@ -1,7 +1,7 @@
-"""Arrays in, arrays out: native kernels and their readable NumPy twins."""
+"""Native kernels that take and return arrays, each with a readable NumPy reference implementation (its twin)."""
 
 from __future__ import annotations
 
-from firth.kernels._native import chosen_isa, instruction_sets
+from firth.kernels._native import active_isa, instruction_sets
 
-__all__ = ["chosen_isa", "instruction_sets"]
+__all__ = ["active_isa", "instruction_sets"]

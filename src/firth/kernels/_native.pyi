@@ -4,13 +4,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 def instruction_sets() -> list[str]: ...
-def chosen_isa() -> str: ...
+def active_isa() -> str: ...
 def new_table(rows: int, stride: int) -> NDArray[np.float32]: ...
 def alias_table(weights: NDArray[np.float64]) -> NDArray[np.uint32]: ...
 def huffman_paths(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8]]: ...
 
 class Trainer:
-    def __init__(self, *arguments: Any) -> None: ...
+    def __init__(
+        self,
+        *,
+        ids: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        inputs: NDArray[np.float32],
+        outputs: NDArray[np.float32],
+        subword_starts: NDArray[np.int64],
+        subword_rows: NDArray[np.int32],
+        tag_starts: NDArray[np.int64],
+        tag_rows: NDArray[np.int32],
+        keep: NDArray[np.uint32],
+        noise: NDArray[np.uint32],
+        path_starts: NDArray[np.int64],
+        path_nodes: NDArray[np.int32],
+        path_turns: NDArray[np.uint8],
+        architecture: int,
+        loss: int,
+        mean: bool,
+        exact: bool,
+        neighbors: bool,
+        window: int,
+        shrink: bool,
+        negatives: int,
+        shared: bool,
+        group: int,
+        group_negatives: int,
+        last: int,
+    ) -> None: ...
     def racing(
         self, first: int, last: int, seed: int, rate_first: float, rate_last: float, threads: int
     ) -> tuple[float, int, int]: ...
@@ -35,7 +63,7 @@ class TextEncoder:
     def bytes(self, slot: int) -> int: ...
     def prune(self, slot: int) -> NDArray[np.int32]: ...
     def merge(self, min_count: int, max_size: int) -> dict[str, Any]: ...
-    def facts(self) -> tuple[int, int]: ...
+    def statistics(self) -> tuple[int, int]: ...
 
 def tokenize(text: bytes, split: str, lowercase: bool) -> bytes: ...
 def safe_cut(data: NDArray[np.uint8], split: str) -> int: ...
@@ -57,9 +85,9 @@ class BpeTrainer:
         counts: NDArray[np.int64],
         tokens: bytes,
         codes: NDArray[np.uint32],
-        usual: NDArray[np.int32],
-        marked: NDArray[np.int32],
-        mark_last: bool,
+        plain_ids: NDArray[np.int32],
+        affixed_ids: NDArray[np.int32],
+        affix_last: bool,
         prefix: str,
     ) -> None: ...
     def run(self, vocabulary: int, min_count: int, steps: int) -> int: ...
@@ -67,7 +95,7 @@ class BpeTrainer:
     def merges(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]: ...
 
 class PairCounter:
-    def __init__(self, most_bytes: int) -> None: ...
+    def __init__(self, max_bytes: int) -> None: ...
     def add(self, ids: NDArray[np.int32], map: NDArray[np.int32], keep: NDArray[np.uint8]) -> None: ...
     def pairs(self, min_count: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]: ...
     def dropped(self) -> int: ...
@@ -89,7 +117,7 @@ class PairSums:
         left: bool,
         right: bool,
         bounds: NDArray[np.int32],
-        most_pairs: int,
+        max_pairs: int,
         threads: int,
     ) -> None: ...
     def rows(self, first: int, last: int, contexts: int, weights: int, lengths: NDArray[np.int64]) -> int: ...
@@ -141,10 +169,10 @@ class Encoder:
         heads: int,
         dim: int,
         hidden: int,
-        places: int,
+        positions: int,
         activation: int,
         epsilon: float,
-        bytes: bool,
+        quantized: bool,
     ) -> None: ...
     def encode(
         self,
@@ -171,8 +199,8 @@ class GloveTrainer:
     ) -> None: ...
     def diagonal(self, which: int, piece: int, pieces: int, rate: float, threads: int) -> float: ...
 
-def count_different(
-    ids: NDArray[np.int32], starts: NDArray[np.int64], words: int, different: NDArray[np.int64], threads: int
+def count_distinct(
+    ids: NDArray[np.int32], starts: NDArray[np.int64], words: int, distinct: NDArray[np.int64], threads: int
 ) -> None: ...
 def count_words(
     ids: NDArray[np.int32],
@@ -209,7 +237,7 @@ def search(
     sketch: tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]
     | None,
     scores: NDArray[np.float32],
-    found: NDArray[np.int64],
+    rows: NDArray[np.int64],
     threads: int,
 ) -> None: ...
 def code_rows(
@@ -232,7 +260,29 @@ def assign_codes(
 ) -> None: ...
 
 class LabelTrainer:
-    def __init__(self, *arguments: Any) -> None: ...
+    def __init__(
+        self,
+        *,
+        ids: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        labels: NDArray[np.int32],
+        label_starts: NDArray[np.int64],
+        hashes: NDArray[np.int32],
+        ngram_starts: NDArray[np.int64],
+        ngrams: NDArray[np.int32],
+        bucket_rows: NDArray[np.int32],
+        inputs: NDArray[np.float32],
+        outputs: NDArray[np.float32],
+        noise: NDArray[np.uint32],
+        path_starts: NDArray[np.int64],
+        path_nodes: NDArray[np.int32],
+        path_turns: NDArray[np.uint8],
+        words: int,
+        word_ngrams: int,
+        label_count: int,
+        loss: int,
+        negatives: int,
+    ) -> None: ...
     def train(
         self,
         order: NDArray[np.int64],
@@ -244,8 +294,24 @@ class LabelTrainer:
         threads: int,
     ) -> tuple[float, int]: ...
 
-class Labeller:
-    def __init__(self, *arguments: Any) -> None: ...
+class LabelPredictor:
+    def __init__(
+        self,
+        *,
+        words: bytes,
+        split: str,
+        lowercase: bool,
+        minn: int,
+        maxn: int,
+        word_ngrams: int,
+        inputs: NDArray[np.float32],
+        bucket_rows: NDArray[np.int32],
+        word_count: int,
+        outputs: NDArray[np.float32],
+        labels: int,
+        loss: int,
+        children: NDArray[np.int32],
+    ) -> None: ...
     def predict(
         self, data: NDArray[np.uint8], ends: NDArray[np.int64], k: int, threshold: float, threads: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
@@ -263,7 +329,7 @@ def mark_buckets(
     starts: NDArray[np.int64],
     hashes: NDArray[np.int32],
     word_ngrams: int,
-    marks: NDArray[np.uint8],
+    used: NDArray[np.uint8],
     threads: int,
 ) -> None: ...
 def take_labels(
@@ -303,7 +369,7 @@ class AlsSide:
         ridge: NDArray[np.float32],
         alpha: float,
         mean: float,
-        fixed: int,
+        bias_column: int,
         steps: int,
     ) -> None: ...
     def solve(self, gram: NDArray[np.float32] | None, first: int, last: int, threads: int) -> float: ...
@@ -331,16 +397,16 @@ class Writer:
         dim: int,
         heads: int,
         hidden: int,
-        places: int,
-        words: int,
+        positions: int,
+        vocabulary_size: int,
         activation: str,
         epsilon: float,
     ) -> None: ...
     def write(
         self,
         x: NDArray[np.float32],
-        place: int,
-        turns: NDArray[np.float32],
+        position: int,
+        rotary: NDArray[np.float32],
         keys: NDArray[np.float32],
         values: NDArray[np.float32],
         logits: NDArray[np.float32],

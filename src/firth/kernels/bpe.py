@@ -1,10 +1,10 @@
-"""Byte-pair encoding: which neighbouring tokens to join (Sennrich, Haddow & Birch 2016). Native, and in plain Python.
+"""Training of byte-pair encodings (Sennrich, Haddow & Birch 2016): the native kernel, and the same in plain Python.
 
-Words are split into characters. Then, again and again, the most frequent pair of neighbours becomes one token; of pairs
-that are equally frequent, the one with the smaller ids. Characters in some places are tokens of their own: with
-`prefix`, those behind the first of a word (WordPiece's ##); with `suffix`, the last (</w>).
-The merges equal those of the package `tokenizers`, whose ids of such characters fall as a hash table has them; here
-they are in the order of the code points.
+Words are split into characters. The most frequent pair of adjacent tokens is then merged into one token, repeatedly;
+ties go to the pair with the smaller ids. Some characters have an affixed form, which is a token of its own: with
+`prefix`, every character but the first of a word (WordPiece's ##); with `suffix`, the last one (</w>).
+The merges equal those of the package `tokenizers`. That package numbers affixed characters in the order of a hash
+table; here they are in the order of the code points.
 """
 
 from __future__ import annotations
@@ -20,30 +20,32 @@ from numpy.typing import NDArray
 
 from firth.kernels import _native
 
-LATER, LAST = 2, 4  # bits of `Alphabet.places`
-STEPS = 200  # merges between two words of progress
+LATER, LAST = 2, 4  # bits of `Alphabet.positions`
+STEPS = 200  # merges between two progress reports
 
 Progress = Callable[[int], None]
 
 
 class Words(NamedTuple):
-    """Different words with their counts; the text is UTF-8, with a NUL behind each word."""
+    """Distinct words with their counts; the text is UTF-8, each word followed by a NUL."""
 
     text: bytes
     counts: NDArray[np.int64]
 
     @classmethod
     def of(cls, counts: dict[str, int]) -> Words:
+        """Return the words of a dictionary of counts."""
         return cls(
             "".join(word + "\0" for word in counts).encode(), np.fromiter(counts.values(), np.int64, len(counts))
         )
 
     def pairs(self) -> Iterable[tuple[str, int]]:
+        """Return (word, count) pairs."""
         return zip(self.text.decode().split("\0")[:-1], self.counts.tolist(), strict=True)
 
 
 class Merge(NamedTuple):
-    """Two tokens that became one, by id, and how often they stood together."""
+    """Two tokens that were merged into one, by id, and how often they were adjacent."""
 
     left: int
     right: int
@@ -52,126 +54,138 @@ class Merge(NamedTuple):
 
 
 class Alphabet(NamedTuple):
-    """Characters in the order of their code points; `places` says where in words they stand."""
+    """Characters in the order of their code points; `positions` are bits for first, later and last in a word."""
 
     codes: NDArray[np.uint32]
     counts: NDArray[np.int64]
-    places: NDArray[np.uint8]
+    positions: NDArray[np.uint8]
 
 
-class Start(NamedTuple):
-    """The tokens before the first merge, and which of them a character is."""
+class InitialTokens(NamedTuple):
+    """The tokens before the first merge, and the token ids of each character."""
 
     tokens: Sequence[str]
     codes: NDArray[np.uint32]
-    usual: NDArray[np.int32]
-    marked: NDArray[np.int32]  # behind the first of a word, or at the end of it; −1 where it never stands so
+    plain_ids: NDArray[np.int32]
+    affixed_ids: NDArray[np.int32]  # with the prefix or suffix; −1 if the character never occurs in that position
     prefix: str = ""
     suffix: str = ""
 
 
-class Learned(NamedTuple):
+class TrainedBpe(NamedTuple):
+    """All tokens in the order of their ids, and the merges in the order of training."""
+
     tokens: list[str]
     merges: list[Merge]
 
 
 def alphabet(words: Words) -> Alphabet:
+    """Return the characters of the words, with counts and positions."""
     return Alphabet(*_native.alphabet(words.text, words.counts))
 
 
-def kept(found: Alphabet, most: int) -> Alphabet:
-    """The most frequent characters, of equals those with the smaller code points."""
-    order = np.sort(np.argsort(-found.counts, kind="stable")[:most])
-    return Alphabet(found.codes[order], found.counts[order], found.places[order])
+def most_frequent(characters: Alphabet, limit: int) -> Alphabet:
+    """Return the `limit` most frequent characters; ties go to the smaller code points."""
+    order = np.sort(np.argsort(-characters.counts, kind="stable")[:limit])
+    return Alphabet(characters.codes[order], characters.counts[order], characters.positions[order])
 
 
-def start(first: Sequence[str], characters: Alphabet, prefix: str = "", suffix: str = "") -> Start:
-    """Ids in order: the tokens in `first`, the characters, the marked forms of those that stand so."""
+def initial_tokens(first: Sequence[str], characters: Alphabet, prefix: str = "", suffix: str = "") -> InitialTokens:
+    """Number the tokens before the first merge: those in `first`, the characters, then the affixed characters."""
     ids = {token: id for id, token in enumerate(dict.fromkeys(first))}
     for code in characters.codes.tolist():
         ids.setdefault(chr(code), len(ids))
-    usual = np.array([ids[chr(code)] for code in characters.codes.tolist()], dtype=np.int32)
-    marked = usual if not prefix and not suffix else np.full(len(usual), -1, dtype=np.int32)
+    plain_ids = np.array([ids[chr(code)] for code in characters.codes.tolist()], dtype=np.int32)
+    affixed_ids = plain_ids if not prefix and not suffix else np.full(len(plain_ids), -1, dtype=np.int32)
     if prefix or suffix:
-        place = LAST if suffix else LATER
-        for at in np.flatnonzero(characters.places & place).tolist():
-            marked[at] = ids.setdefault(f"{prefix}{chr(characters.codes[at])}{suffix}", len(ids))
-    return Start(list(ids), characters.codes, usual, marked, prefix, suffix)
+        position = LAST if suffix else LATER
+        for at in np.flatnonzero(characters.positions & position).tolist():
+            affixed_ids[at] = ids.setdefault(f"{prefix}{chr(characters.codes[at])}{suffix}", len(ids))
+    return InitialTokens(list(ids), characters.codes, plain_ids, affixed_ids, prefix, suffix)
 
 
-def learn(words: Words, begin: Start, size: int, min_count: int, progress: Progress = lambda tokens: None) -> Learned:
-    """Merges until there are `size` tokens or no pair occurs `min_count` times."""
-    tokens = "".join(token + "\0" for token in begin.tokens).encode()
-    places = (begin.codes, begin.usual, begin.marked, bool(begin.suffix))
-    trainer = _native.BpeTrainer(words.text, words.counts, tokens, *places, begin.prefix)
+def train(
+    words: Words, initial: InitialTokens, size: int, min_count: int, progress: Progress = lambda tokens: None
+) -> TrainedBpe:
+    """Merge until there are `size` tokens or no pair occurs `min_count` times; report progress in merges."""
+    trainer = _native.BpeTrainer(
+        words.text,
+        words.counts,
+        "".join(token + "\0" for token in initial.tokens).encode(),
+        initial.codes,
+        initial.plain_ids,
+        initial.affixed_ids,
+        bool(initial.suffix),
+        initial.prefix,
+    )
     done = 0
     while (count := trainer.run(size, min_count, STEPS)) > 0:
         done += count
         progress(done)
-    found = trainer.tokens().decode().split("\0")[:-1]
+    tokens = trainer.tokens().decode().split("\0")[:-1]
     columns = (column.tolist() for column in trainer.merges())
-    return Learned(found, [Merge(*row) for row in zip(*columns, strict=True)])
+    return TrainedBpe(tokens, [Merge(*row) for row in zip(*columns, strict=True)])
 
 
-def learn_twin(words: Words, begin: Start, size: int, min_count: int) -> Learned:
-    """`learn` in plain Python."""
-    tokens, merges = list(begin.tokens), list[Merge]()
+def train_twin(words: Words, initial: InitialTokens, size: int, min_count: int) -> TrainedBpe:
+    """`train` in plain Python."""
+    tokens, merges = list(initial.tokens), list[Merge]()
     ids = {token: id for id, token in enumerate(tokens)}
-    spelled = [(symbols_of(word, begin), count) for word, count in words.pairs()]
+    spelled = [(symbols_of(word, initial), count) for word, count in words.pairs()]
     counts: Counter[tuple[int, int]] = Counter()
-    places: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
-    for place, (symbols, count) in enumerate(spelled):
+    words_with: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
+    for word, (symbols, count) in enumerate(spelled):
         for pair in pairwise(symbols):
             counts[pair] += count
-            places[pair].add(place)
-    queue = [(-counts[pair], pair, found) for pair, found in places.items()]
+            words_with[pair].add(word)
+    queue = [(-counts[pair], pair, members) for pair, members in words_with.items()]
     heapq.heapify(queue)
     while queue and len(tokens) < size:
-        minus, pair, found = heapq.heappop(queue)
-        if -minus != counts[pair]:  # it has changed since it was queued
-            heapq.heappush(queue, (-counts[pair], pair, found))
+        negative_count, pair, members = heapq.heappop(queue)
+        if -negative_count != counts[pair]:  # stale: the count has changed since it was queued
+            heapq.heappush(queue, (-counts[pair], pair, members))
             continue
         if counts[pair] < max(min_count, 1):
             break
-        token = tokens[pair[0]] + tokens[pair[1]].removeprefix(begin.prefix)
+        token = tokens[pair[0]] + tokens[pair[1]].removeprefix(initial.prefix)
         joined = ids.setdefault(token, len(ids))
         tokens += [token] if joined == len(tokens) else []
         merges.append(Merge(*pair, joined, counts[pair]))
         fresh: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
-        for place in found:
-            symbols, count = spelled[place]
+        for word in members:
+            symbols, count = spelled[word]
             for other, change in join(symbols, pair, joined):
                 counts[other] += change * count
                 if change > 0:
-                    fresh[other].add(place)
-        for other, found in fresh.items():
+                    fresh[other].add(word)
+        for other, members in fresh.items():
             if counts[other] > 0:
-                heapq.heappush(queue, (-counts[other], other, found))
-    return Learned(tokens, merges)
+                heapq.heappush(queue, (-counts[other], other, members))
+    return TrainedBpe(tokens, merges)
 
 
-def symbols_of(word: str, begin: Start) -> list[int]:
-    """The first ids of a word's characters; those that are not kept are left out."""
-    usual = dict(zip(begin.codes.tolist(), begin.usual.tolist(), strict=True))
-    marked = dict(zip(begin.codes.tolist(), begin.marked.tolist(), strict=True))
+def symbols_of(word: str, initial: InitialTokens) -> list[int]:
+    """Return the initial token ids of a word's characters, without those outside the alphabet."""
+    plain = dict(zip(initial.codes.tolist(), initial.plain_ids.tolist(), strict=True))
+    affixed = dict(zip(initial.codes.tolist(), initial.affixed_ids.tolist(), strict=True))
     symbols = []
-    for place, character in enumerate(word):
-        mark = place == len(word) - 1 if begin.suffix else place > 0
-        symbols.append((marked if mark else usual).get(ord(character), -1))
+    for position, character in enumerate(word):
+        has_affix = position == len(word) - 1 if initial.suffix else position > 0
+        symbols.append((affixed if has_affix else plain).get(ord(character), -1))
     return [symbol for symbol in symbols if symbol >= 0]
 
 
 def join(symbols: list[int], pair: tuple[int, int], joined: int) -> list[tuple[tuple[int, int], int]]:
-    """Joins the pair wherever it stands; the neighbouring pairs that come (1) and go (−1)."""
-    changes, place = list[tuple[tuple[int, int], int]](), 0
-    while place + 1 < len(symbols):
-        if (symbols[place], symbols[place + 1]) == pair:
-            symbols[place : place + 2] = [joined]
-            if place > 0:
-                before = symbols[place - 1]
+    """Merge the pair in place wherever it occurs; return the adjacent pairs that appear (1) and disappear (−1)."""
+    changes, i = list[tuple[tuple[int, int], int]](), 0
+    while i + 1 < len(symbols):
+        if (symbols[i], symbols[i + 1]) == pair:
+            symbols[i : i + 2] = [joined]
+            if i > 0:
+                before = symbols[i - 1]
                 changes += [((before, pair[0]), -1), ((before, joined), 1)]
-            if place + 1 < len(symbols):
-                after = symbols[place + 1]
+            if i + 1 < len(symbols):
+                after = symbols[i + 1]
                 changes += [((pair[1], after), -1), ((joined, after), 1)]
-        place += 1
+        i += 1
     return changes

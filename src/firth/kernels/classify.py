@@ -1,14 +1,14 @@
-"""Texts that predict their labels: the native kernel (cpp/classify.cpp, cpp/labels.cpp), and the formulas in NumPy.
+"""fastText's text classifier: the native kernel (cpp/classify.cpp, cpp/labels.cpp) and its NumPy twin.
 
-A text is the mean h of its input rows: of its words, of their n-grams of characters, and of its n-grams of words, the
-latter two by fastText's hashes (Joulin et al. 2016). Each label has an output row o. The losses:
+A text is the mean h of its input rows: those of its words, of their character n-grams, and of its word n-grams. N-grams
+are hashed into buckets as fastText does it (Joulin et al. 2016). Each label has an output row o. The losses:
 
     softmax       −log e^(o · h) / Σ e^(o' · h), over all labels
-    hierarchical  Σ −log σ(± o · h) over the inner nodes on the way to the label in Huffman's tree, + for a right turn
+    hierarchical  Σ −log σ(± o · h) over the inner nodes on the path to the label in a Huffman tree, + for a right turn
     one_vs_all    Σ −log σ(± o · h) over all labels, + for the text's own
-    negative      −log σ(o · h) − Σ log σ(−o' · h), over noise labels drawn by the root of their counts
+    negative      −log σ(o · h) − Σ log σ(−o' · h), over negative labels sampled by the square root of their counts
 
-Of several labels, the losses that take one draw another one in each epoch.
+Softmax, hierarchical and negative use one label per step: of several labels, one is sampled anew in each epoch.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.subwords import Ngrams
 
 LOSSES = ("softmax", "hierarchical", "one_vs_all", "negative")
-WORD_FACTOR = 116049371  # of fastText's hash of several words
+WORD_FACTOR = 116049371  # multiplier of fastText's word n-gram hash
 NOISE_EXPONENT = 0.5
 
 Ids = NDArray[np.int32]
-Places = NDArray[np.int64]
+Offsets = NDArray[np.int64]
 
 
 class Texts(NamedTuple):
-    """Word ids of each text and its labels: text i's words are ids[starts[i] : starts[i + 1]]."""
+    """The word ids and labels of each text; text i has the words ids[starts[i] : starts[i + 1]]."""
 
     ids: Ids
-    starts: Places
+    starts: Offsets
     labels: Ids
-    label_starts: Places
+    label_starts: Offsets
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Which input rows words and n-grams have. Ids from `words` on are too rare for one, but have n-grams."""
+    """The input rows of words and n-grams. Word ids from `words` on have no row of their own, only their n-grams."""
 
     words: int
     hashes: NDArray[np.uint32]  # of each word
-    ngrams: Ngrams  # buckets of each word's n-grams of characters
-    bucket_rows: Ids  # −1: the bucket has no row, and its n-grams don't count
+    ngrams: Ngrams  # buckets of each word's character n-grams
+    bucket_rows: Ids  # −1: the bucket has no row, and its n-grams are ignored
     word_ngrams: int = 1
 
 
 @dataclass(frozen=True)
 class Task:
-    """Labelled texts, a pair of tables, an objective."""
+    """Labeled texts, the tables to train, and the loss."""
 
     texts: Texts
     inputs: Inputs
@@ -68,106 +68,127 @@ class Task:
 
     @property
     def noise(self) -> NDArray[np.uint32]:
+        """The alias table that negative labels are sampled from."""
         return alias_table(self.label_counts.astype(np.float64) ** NOISE_EXPONENT)
 
     @property
     def paths(self) -> Paths:
+        """The Huffman paths of the labels; empty for other losses."""
         return huffman_paths(self.label_counts) if self.loss == "hierarchical" else no_paths()
 
 
 def native_trainer(task: Task) -> _native.LabelTrainer:
-    """The native kernel set up for `task`."""
+    """Return the native trainer for a task."""
     inputs = task.inputs
     return _native.LabelTrainer(
-        *map(np.ascontiguousarray, task.texts),
-        inputs.hashes.view(np.int32),
-        *inputs.ngrams,
-        inputs.bucket_rows,
-        task.input_table,
-        task.output_table,
-        task.noise,
-        *task.paths,
-        inputs.words,
-        inputs.word_ngrams,
-        len(task.label_counts),
-        LOSSES.index(task.loss),
-        task.negatives,
+        ids=np.ascontiguousarray(task.texts.ids),
+        starts=np.ascontiguousarray(task.texts.starts),
+        labels=np.ascontiguousarray(task.texts.labels),
+        label_starts=np.ascontiguousarray(task.texts.label_starts),
+        hashes=inputs.hashes.view(np.int32),
+        ngram_starts=inputs.ngrams.starts,
+        ngrams=inputs.ngrams.rows,
+        bucket_rows=inputs.bucket_rows,
+        inputs=task.input_table,
+        outputs=task.output_table,
+        noise=task.noise,
+        path_starts=task.paths.starts,
+        path_nodes=task.paths.nodes,
+        path_turns=task.paths.turns,
+        words=inputs.words,
+        word_ngrams=inputs.word_ngrams,
+        label_count=len(task.label_counts),
+        loss=LOSSES.index(task.loss),
+        negatives=task.negatives,
     )
 
 
 def new_outputs(labels: int, dim: int) -> Table:
-    """Zeros: a row a label (of a tree: an inner node, and one to spare, as fastText has it), padded to 16 rows."""
+    """Return a zero output table: one row per label or inner node of the tree, padded to a multiple of 16 rows."""
     return new_table(-(-labels // 16) * 16, dim)
 
 
 def touched_buckets(
-    texts: Texts, inputs: Inputs, buckets: int, threads: int, without: Sequence[int] = (), unseen: Ids | None = None
+    texts: Texts,
+    inputs: Inputs,
+    buckets: int,
+    threads: int,
+    excluded_texts: Sequence[int] = (),
+    excluded_words: Ids | None = None,
 ) -> Ids:
-    """The buckets that any n-gram of the texts falls into, in order. `without` are texts that are left out, ascending,
-    `unseen` the ids of words that stand in those alone."""
-    marks = np.zeros(buckets, dtype=np.uint8)
-    counted = np.ones(len(inputs.ngrams.starts) - 1, dtype=bool)
-    counted[[] if unseen is None else unseen] = False
-    marks[inputs.ngrams.rows[np.repeat(counted, np.diff(inputs.ngrams.starts))]] = 1
+    """Return the sorted buckets of all n-grams in the texts.
+
+    `excluded_texts` are ignored (ascending), and so are `excluded_words`, the ids of words that occur in those texts
+    only.
+    """
+    used = np.zeros(buckets, dtype=np.uint8)
+    included = np.ones(len(inputs.ngrams.starts) - 1, dtype=bool)
+    included[[] if excluded_words is None else excluded_words] = False
+    used[inputs.ngrams.rows[np.repeat(included, np.diff(inputs.ngrams.starts))]] = 1
     if inputs.word_ngrams > 1:
-        for before, after in pairwise([-1, *without, len(texts.starts) - 1]):
+        for before, after in pairwise([-1, *excluded_texts, len(texts.starts) - 1]):
             starts = texts.starts[before + 1 : after + 1]
             if len(starts) > 1:
                 ids = np.ascontiguousarray(texts.ids[starts[0] : starts[-1]])
                 arrays = ids, starts - starts[0], inputs.hashes.view(np.int32)
-                _native.mark_buckets(*arrays, inputs.word_ngrams, marks, threads)
-    return np.flatnonzero(marks).astype(np.int32)
+                _native.mark_buckets(*arrays, inputs.word_ngrams, used, threads)
+    return np.flatnonzero(used).astype(np.int32)
 
 
 def take_labels(
-    data: NDArray[np.uint8], ends: Places, *, take: bool, separate: bool
-) -> tuple[tuple[NDArray[np.uint8], Places], tuple[NDArray[np.uint8], Places]]:
-    """Text without the words that begin with __label__, and these labels, a NUL after each; with the places where
-    documents end in both. `separate` puts a NUL after each word of the text, cut at ASCII white space, and ends
-    documents with </s>, as fastText reads them."""
+    data: NDArray[np.uint8], ends: Offsets, *, take: bool, separate: bool
+) -> tuple[tuple[NDArray[np.uint8], Offsets], tuple[NDArray[np.uint8], Offsets]]:
+    """Split fastText's file format into text and labels, the words that begin with __label__.
+
+    Returns the text and the labels (each label followed by a NUL), each with the end offsets of the documents.
+    `separate` splits the text at ASCII whitespace, puts a NUL after each word and ends each document with </s>, as
+    fastText reads it. Without `take`, labels stay in the text.
+    """
     text, text_ends, labels, label_ends = _native.take_labels(data, ends, take, separate)
     return (text, text_ends), (labels, label_ends)
 
 
 def label_children(counts: NDArray[np.int64]) -> Ids:
-    """The tree of `huffman_paths` by its nodes: left and right child of each, an inner node before it or ~label. The
-    last node is the root. In linear time and memory also where counts from a file make the tree a chain."""
+    """Return the Huffman tree of `huffman_paths` as the left and right child of each inner node; the last is the root.
+
+    A child is an earlier inner node or ~label. Time and memory are linear even if the counts make the tree a chain.
+    """
     weights: list[int] = []
     children = np.empty((max(0, len(counts) - 1), 2), dtype=np.int32)
     leaf, node = len(counts) - 1, 0
     leaves = counts.tolist()
-    for made in range(len(children)):
+    for parent in range(len(children)):
         weight = 0
         for side in (0, 1):
             if leaf >= 0 and (node >= len(weights) or leaves[leaf] < weights[node]):
-                children[made, side] = ~leaf
+                children[parent, side] = ~leaf
                 weight += leaves[leaf]
                 leaf -= 1
             else:
-                children[made, side] = node
+                children[parent, side] = node
                 weight += weights[node]
                 node += 1
         weights.append(weight)
     return children
 
 
-# ---- in NumPy, for readers and tests ----
+# ---- NumPy reference implementation ----
 
 
 def word_ngram_buckets(hashes: Sequence[int], longest: int, buckets: int) -> list[int]:
-    """fastText's buckets of the n-grams of two and more words. Hashes are widened to 64 bits with their sign."""
+    """Return fastText's buckets of the n-grams of 2 to `longest` words; hashes are sign-extended to 64 bits."""
     signed = [hash - (1 << 32) if hash >> 31 else hash for hash in map(int, hashes)]
-    found = []
+    ngram_buckets = []
     for first in range(len(signed)):
         hash = signed[first]
         for word in signed[first + 1 : first + longest]:
             hash = (hash * WORD_FACTOR + word) & MASK
-            found.append(hash % buckets)
-    return found
+            ngram_buckets.append(hash % buckets)
+    return ngram_buckets
 
 
-def rows_of(ids: Sequence[int], inputs: Inputs) -> list[int]:
-    """The input rows of a text."""
+def input_rows(ids: Sequence[int], inputs: Inputs) -> list[int]:
+    """Return the input rows of a text."""
     rows, buckets = [], []
     for id in ids:
         rows += [id] if id < inputs.words else []
@@ -178,18 +199,21 @@ def rows_of(ids: Sequence[int], inputs: Inputs) -> list[int]:
 
 
 def sigmoid(x: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return 1 / (1 + exp(−x))."""
     return np.asarray(1 / (1 + np.exp(-x)), dtype=np.float32)
 
 
-def sigmoid_looked_up(x: NDArray[np.floating]) -> NDArray[np.float32]:
-    """fastText's sigmoid of predictions: 512 steps from −8 to 8, each with its left end's value; 0 and 1 outside."""
+def tabulated_sigmoid(x: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Return the sigmoid as fastText tabulates it for predictions: 512 steps from −8 to 8, 0 and 1 outside."""
     step = np.floor((np.clip(x, -8, 8) + 8) * 32) / 32 - 8
     return np.asarray(np.where(x < -8, 0, np.where(x > 8, 1, sigmoid(step))), dtype=np.float32)
 
 
-def predicted(scores: NDArray[np.float32], loss: str, label_counts: NDArray[np.int64]) -> NDArray[np.float32]:
-    """The probability that predictions give each label, from the products of the output rows with a text's vector. As
-    in fastText, 1e-5 is added to each factor."""
+def label_probabilities(scores: NDArray[np.float32], loss: str, label_counts: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return the predicted probability of each label from the scores o · h.
+
+    As in fastText, 1e-5 is added to each factor.
+    """
     if loss == "hierarchical":
         paths = huffman_paths(label_counts)
         turns = sigmoid(np.where(paths.turns == 1, 1, -1) * scores[paths.nodes])
@@ -197,67 +221,69 @@ def predicted(scores: NDArray[np.float32], loss: str, label_counts: NDArray[np.i
     if loss == "softmax":
         exponents = np.exp(scores - scores.max())
         return np.asarray(exponents / exponents.sum() + 1e-5, dtype=np.float32)
-    return sigmoid_looked_up(scores) + np.float32(1e-5)
+    return tabulated_sigmoid(scores) + np.float32(1e-5)
 
 
 class TwinTrainer:
-    """`native_trainer`'s interface, one text after the other."""
+    """The NumPy twin of `native_trainer`: one text after the other."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.noise, self.paths = task, task.noise, task.paths
 
     def train(
-        self, order: Places, first: int, last: int, rate_first: float, rate_last: float, seed: int, threads: int
+        self, order: Offsets, first: int, last: int, rate_first: float, rate_last: float, seed: int, threads: int
     ) -> tuple[float, int]:
+        """Train on the texts order[first:last]; return the summed loss and the number of texts trained on."""
         loss, trained = 0.0, 0
         texts = self.task.texts
-        for place in range(first, last):
-            text = int(order[place])
+        for i in range(first, last):
+            text = int(order[i])
             labels = texts.labels[texts.label_starts[text] : texts.label_starts[text + 1]]
-            rows = rows_of(texts.ids[texts.starts[text] : texts.starts[text + 1]].tolist(), self.task.inputs)
+            rows = input_rows(texts.ids[texts.starts[text] : texts.starts[text + 1]].tolist(), self.task.inputs)
             if len(labels) and rows:
-                rate = rate_first + (rate_last - rate_first) * place / len(order)
+                rate = rate_first + (rate_last - rate_first) * i / len(order)
                 loss += self.step(rows, labels, np.float32(rate), mix((seed + text * GOLDEN) & MASK))
                 trained += 1
         return loss, trained
 
     def step(self, rows: list[int], labels: Ids, rate: np.float32, key: int) -> float:
+        """Take one gradient step for a text and return its loss."""
         inputs, outputs = self.task.input_table, self.task.output_table
         hidden = inputs[rows].mean(axis=0)
         change = np.zeros_like(hidden)
         loss = 0.0
-        for output_rows, answers in self.questions(labels, key):
+        for output_rows, positive in self.targets(labels, key):
             scores = outputs[output_rows] @ hidden
             if self.task.loss == "softmax":
-                given = np.exp(scores - scores.max())
-                given /= given.sum()
-                loss -= float(np.log(given[answers]).sum())
+                probabilities = np.exp(scores - scores.max())
+                probabilities /= probabilities.sum()
+                loss -= float(np.log(probabilities[positive]).sum())
             else:
-                given = sigmoid(scores)
-                loss -= float(np.log(np.where(answers, given, 1 - given)).sum())
-            steps = rate * (answers - given)  # output rows
+                probabilities = sigmoid(scores)
+                loss -= float(np.log(np.where(positive, probabilities, 1 - probabilities)).sum())
+            steps = rate * (positive - probabilities)  # (output rows,)
             change += steps @ outputs[output_rows]
             outputs[output_rows] += steps[:, None] * hidden
         np.add.at(inputs, rows, change / len(rows))  # a row that occurs twice moves twice
         return loss
 
-    def questions(self, labels: Ids, key: int) -> list[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
-        """Output rows with the right answers; rows asked one after the other stand apart."""
+    def targets(self, labels: Ids, key: int) -> list[tuple[NDArray[np.int64], NDArray[np.bool_]]]:
+        """Return groups of output rows with whether each is positive; groups are trained one after the other."""
         count = len(self.task.label_counts)
-        every = np.arange(count)
+        all_labels = np.arange(count)
         if self.task.loss == "one_vs_all":
-            return [(every, np.isin(every, labels))]
+            return [(all_labels, np.isin(all_labels, labels))]
         label = int(labels[((key >> 32) * len(labels)) >> 32])
         if self.task.loss == "softmax":
-            return [(every, every == label)]
+            return [(all_labels, all_labels == label)]
         if self.task.loss == "hierarchical":
-            way = slice(self.paths.starts[label], self.paths.starts[label + 1])
-            return [(self.paths.nodes[way].astype(np.int64), self.paths.turns[way] == 1)]
-        asked = [label]
-        while len(asked) <= self.task.negatives:
+            path = slice(self.paths.starts[label], self.paths.starts[label + 1])
+            return [(self.paths.nodes[path].astype(np.int64), self.paths.turns[path] == 1)]
+        rows = [label]
+        while len(rows) <= self.task.negatives:
             key = (key + GOLDEN) & MASK
             bits = mix(key)
             slot = ((bits >> 32) * count) >> 32
-            noise = slot if (bits & 0xFFFFFFFF) < self.noise[slot, 0] else int(self.noise[slot, 1])
-            asked += [noise] if noise != label else []
-        return [(np.array([row]), np.array([row == label])) for row in asked]
+            negative = slot if (bits & 0xFFFFFFFF) < self.noise[slot, 0] else int(self.noise[slot, 1])
+            rows += [negative] if negative != label else []
+        return [(np.array([row]), np.array([row == label])) for row in rows]

@@ -1,11 +1,11 @@
-"""GloVe's records, tables and steps: the native kernel (cpp/glove.cpp, cpp/strata.cpp), and the formulas in NumPy.
+"""GloVe: records, tables and training steps. The native kernel (cpp/glove.cpp, cpp/strata.cpp) and its NumPy twin.
 
-For a pair met X times (Pennington et al. 2014, eq. 8 and 9), with f(X) = min(1, (X / x_max)^exponent):
+For a pair that co-occurs X times (Pennington et al. 2014, eq. 8 and 9), with f(X) = min(1, (X / x_max)^exponent):
 
     J = ½ f(X) (w · c + b_w + b_c − log X)²
 
-and for each parameter with gradient g the step of AdaGrad, as in Stanford's program: p −= η g / √s, then s += (η g)²,
-where s starts at 1.
+Each parameter with gradient g takes an AdaGrad step, as in Stanford's program: p −= η g / √s, then s += (η g)², where
+s starts at 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Table = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Tables:
-    """Rows hold a vector, padded to 16 floats, and behind it its sums of squares; biases likewise, in rows of two."""
+    """Each row holds a vector, padded to 16 floats, then its AdaGrad sums; each bias row holds the bias and its sum."""
 
     words: Table
     contexts: Table
@@ -34,9 +34,11 @@ class Tables:
 
     @property
     def stride(self) -> int:
+        """The padded dimension."""
         return int(self.words.shape[1]) // 2
 
     def arrays(self) -> dict[str, Table]:
+        """Return the tables by name."""
         names = ("words", "contexts", "word_biases", "context_biases")
         return {name: getattr(self, name) for name in names}
 
@@ -50,7 +52,7 @@ class Strata(NamedTuple):
 
 
 def new_tables(words: int, dim: int, seed: int) -> Tables:
-    """All parameters drawn from ±½/dim, all sums 1."""
+    """Return new tables: parameters uniform in ±½/dim, AdaGrad sums 1."""
     stride = -(-dim // 16) * 16
     generator = np.random.default_rng(seed)
     tables = []
@@ -78,8 +80,10 @@ def write_strata(
     threads: int,
     file: int,
 ) -> NDArray[np.int64]:
-    """Writes the pairs of a matrix in compressed rows as records to an open file, block by block, each block shuffled;
-    where the blocks start."""
+    """Write the entries of a CSR matrix as records to an open file, block by block, each block shuffled.
+
+    Returns the start offset of each block.
+    """
     blocks = np.zeros(parts * parts + 1, dtype=np.int64)
     arrays = (np.ascontiguousarray(starts), np.ascontiguousarray(contexts), np.ascontiguousarray(counts))
     _native.write_strata(*arrays, x_max, exponent, parts, seed, threads, file, blocks)
@@ -87,18 +91,19 @@ def write_strata(
 
 
 def native_trainer(strata: Strata, tables: Tables) -> _native.GloveTrainer:
-    """The native kernel: `diagonal(which, piece, pieces, rate, threads)` trains and gives the summed loss."""
+    """Return the native trainer; `diagonal(which, piece, pieces, rate, threads)` trains and returns the summed loss."""
     records = np.ascontiguousarray(strata.records).view(np.uint32)
     return _native.GloveTrainer(records, strata.starts, strata.parts, *tables.arrays().values())
 
 
 class TwinTrainer:
-    """`native_trainer`'s interface, one record after the other."""
+    """The NumPy twin of `native_trainer`: one record after the other."""
 
     def __init__(self, strata: Strata, tables: Tables) -> None:
         self.strata, self.tables = strata, tables
 
     def diagonal(self, which: int, piece: int, pieces: int, rate: float, threads: int) -> float:
+        """Train on one piece of each block of a diagonal and return the summed loss."""
         records, starts, parts = self.strata
         loss = 0.0
         for part in range(parts):
@@ -109,14 +114,15 @@ class TwinTrainer:
         return loss
 
     def step(self, record: NDArray[np.void], rate: np.float32) -> float:
+        """Take one AdaGrad step and return the loss."""
         stride = self.tables.stride
         word, context = self.tables.words[record["word"]], self.tables.contexts[record["context"]]
         biases = self.tables.word_biases[record["word"]], self.tables.context_biases[record["context"]]
-        off = word[:stride] @ context[:stride] + biases[0][0] + biases[1][0] - record["log_count"]
-        step = rate * record["weight"] * off
+        error = word[:stride] @ context[:stride] + biases[0][0] + biases[1][0] - record["log_count"]
+        step = rate * record["weight"] * error
         to_word, to_context = step * context[:stride], step * word[:stride]
         for row, change in ((word, to_word), (context, to_context), (biases[0], step), (biases[1], step)):
             half = len(row) // 2
             row[:half] -= change / np.sqrt(row[half:])
             row[half:] += change**2
-        return float(0.5 * record["weight"] * off * off)
+        return float(0.5 * record["weight"] * error * error)

@@ -1,4 +1,4 @@
-"""Sparse matrices in compressed rows (CSR): the native functions of cpp/sparse.cpp, and the same in NumPy.
+"""Sparse matrices in compressed rows (CSR): the native functions (cpp/sparse.cpp) and their NumPy twins.
 
 Row r holds values[k] in column columns[k], for k from starts[r] to starts[r + 1]; columns ascend within a row.
 """
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from firth.kernels import _native
 
-Room = Callable[[int, Any], NDArray[Any]]  # an array of so many numbers of a kind: in memory, or mapped from a file
+Allocate = Callable[[int, Any], NDArray[Any]]  # returns an array of a size and dtype, in memory or memory-mapped
 
 
 class Rows(NamedTuple):
-    """A sparse matrix; how many columns it has is said elsewhere."""
+    """A CSR matrix; the number of columns is not stored."""
 
     starts: NDArray[np.int64]
     columns: NDArray[np.int32]
@@ -26,29 +26,32 @@ class Rows(NamedTuple):
 
 
 def count_words(
-    ids: NDArray[np.int32], starts: NDArray[np.int64], words: int, threads: int = 1, room: Room = np.empty
+    ids: NDArray[np.int32], starts: NDArray[np.int64], words: int, threads: int = 1, allocate: Allocate = np.empty
 ) -> Rows:
-    """How often each of `words` words stands in each document: a row a document. The documents are read twice, once
-    for the sizes of the rows and once for the rows, which are written where `room` says."""
+    """Count the words of each document: one row per document, one column per word of a vocabulary of `words`.
+
+    The documents are read twice, first for the sizes of the rows, then for the rows. `allocate` makes the result's
+    arrays.
+    """
     ids, starts = np.ascontiguousarray(ids), np.ascontiguousarray(starts)
-    different = np.zeros(len(starts) - 1, dtype=np.int64)
-    _native.count_different(ids, starts, words, different, threads)
-    rows = np.concatenate([[0], np.cumsum(different)]).astype(np.int64)
-    columns, counts = room(int(rows[-1]), np.int32), room(int(rows[-1]), np.float32)
+    distinct = np.zeros(len(starts) - 1, dtype=np.int64)
+    _native.count_distinct(ids, starts, words, distinct, threads)
+    rows = np.concatenate([[0], np.cumsum(distinct)]).astype(np.int64)
+    columns, counts = allocate(int(rows[-1]), np.int32), allocate(int(rows[-1]), np.float32)
     _native.count_words(ids, starts, words, rows, columns, counts, threads)
     return Rows(rows, columns, counts)
 
 
 def count_words_twin(ids: NDArray[np.int32], starts: NDArray[np.int64]) -> Rows:
     """`count_words` in NumPy."""
-    found = [np.unique(ids[a:b], return_counts=True) for a, b in pairwise(starts)]
-    rows = np.concatenate([[0], np.cumsum([len(words) for words, _ in found])]).astype(np.int64)
-    columns = np.concatenate([np.zeros(0), *(words for words, _ in found)]).astype(np.int32)
-    return Rows(rows, columns, np.concatenate([np.zeros(0), *(counts for _, counts in found)]).astype(np.float32))
+    documents = [np.unique(ids[a:b], return_counts=True) for a, b in pairwise(starts)]
+    rows = np.concatenate([[0], np.cumsum([len(words) for words, _ in documents])]).astype(np.int64)
+    columns = np.concatenate([np.zeros(0), *(words for words, _ in documents)]).astype(np.int32)
+    return Rows(rows, columns, np.concatenate([np.zeros(0), *(counts for _, counts in documents)]).astype(np.float32))
 
 
 def multiply(sparse: Rows, dense: NDArray[np.float32], threads: int = 1) -> NDArray[np.float32]:
-    """sparse × dense in single precision; the same bytes for any number of threads."""
+    """Return sparse × dense in float32; bitwise equal for any number of threads."""
     out = np.empty((len(sparse.starts) - 1, dense.shape[1]), dtype=np.float32)
     _native.multiply(*sparse, np.ascontiguousarray(dense), out, threads)
     return out

@@ -1,6 +1,7 @@
-"""One token through a causal Transformer with norms before its parts, on a CPU: what writing text costs.
+"""Incremental decoding of a pre-norm causal Transformer on the CPU, one token at a time.
 
-Every weight is used once for a token, so the pace is that of memory; a net of many small calls stays far behind it.
+Every weight is read once per token, so speed is bound by memory bandwidth; one kernel avoids the overhead of many small
+calls.
 """
 
 from __future__ import annotations
@@ -14,101 +15,104 @@ from numpy.typing import NDArray
 
 from firth.kernels import _native
 
-Numbers = NDArray[np.float32]
-NOTHING = np.zeros(0, np.float32)
+FloatArray = NDArray[np.float32]
+NO_ROTARY = np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True)
 class Net:
-    """The arrays of a net. A layer has 12: weights and biases of the norm before attention, of queries, keys and values
-    (3 · dim × dim), of the attention's output, of the norm before the feed-forward, of its way up (of a gate first, for
-    swiglu) and back."""
+    """The arrays and shape of a network.
 
-    layers: Sequence[Sequence[Numbers]]
-    norm: tuple[Numbers, Numbers]
-    outputs: Numbers  # words × dim
+    A layer has 12 arrays, weight and bias each of: attention norm, queries, keys and values (3 · dim × dim), attention
+    output, feed-forward norm, first feed-forward layer (for swiglu: the gate, then the values), second one.
+    """
+
+    layers: Sequence[Sequence[FloatArray]]
+    norm: tuple[FloatArray, FloatArray]
+    outputs: FloatArray  # vocabulary × dim
     heads: int
-    places: int
+    positions: int
     activation: str  # gelu, gelu_tanh, relu, swiglu
     epsilon: float
 
     @property
     def dim(self) -> int:
+        """The width of the model."""
         return int(self.outputs.shape[1])
 
     @property
     def hidden(self) -> int:
+        """The width of the feed-forward layer."""
         return int(self.layers[0][10].shape[1])
 
 
 class Writer:
-    """Keeps the keys and values of the places before."""
+    """The native kernel, with its key-value cache."""
 
     def __init__(self, net: Net, threads: int) -> None:
         self.net, self.threads = net, threads
         arrays = [*(array for layer in net.layers for array in layer), *net.norm, net.outputs]
-        self.arrays = [np.ascontiguousarray(array).ravel() for array in arrays]  # the kernel points into them
+        self.arrays = [np.ascontiguousarray(array).ravel() for array in arrays]  # the kernel keeps pointers to them
         self.keys, self.values = (
-            np.zeros((len(net.layers), net.heads, net.places, net.dim // net.heads), np.float32) for _ in range(2)
+            np.zeros((len(net.layers), net.heads, net.positions, net.dim // net.heads), np.float32) for _ in range(2)
         )
-        words, shape = len(net.outputs), (len(net.layers), net.dim, net.heads, net.hidden, net.places)
-        self.kernel = _native.Writer(self.arrays, *shape, words, net.activation, net.epsilon)
+        vocabulary_size, shape = len(net.outputs), (len(net.layers), net.dim, net.heads, net.hidden, net.positions)
+        self.kernel = _native.Writer(self.arrays, *shape, vocabulary_size, net.activation, net.epsilon)
 
-    def write(self, x: Numbers, place: int, turns: Numbers = NOTHING) -> Numbers:
-        """Logits of the token after the one with the vector `x` at `place`. `turns`: the cosines, then the sines, of
-        rotary positions at this place."""
+    def write(self, x: FloatArray, position: int, rotary: FloatArray = NO_ROTARY) -> FloatArray:
+        """Return the logits of the next token, given the input vector `x` of the token at `position`.
+
+        `rotary` holds the cosines, then the sines, of the rotary embedding of this position.
+        """
         logits = np.empty(len(self.net.outputs), np.float32)
         x = x.astype(np.float32)
-        self.kernel.write(x, place, turns, self.keys.ravel(), self.values.ravel(), logits, self.threads)
+        self.kernel.write(x, position, rotary, self.keys.ravel(), self.values.ravel(), logits, self.threads)
         return logits
 
 
 class TwinWriter(Writer):
-    """The same in NumPy, to be read."""
+    """The NumPy twin of `Writer`."""
 
-    def write(self, x: Numbers, place: int, turns: Numbers = NOTHING) -> Numbers:
+    def write(self, x: FloatArray, position: int, rotary: FloatArray = NO_ROTARY) -> FloatArray:
+        """Return the logits of the next token."""
         net = self.net
         for layer, arrays in enumerate(net.layers):
-            norm, norm_bias, qkv, qkv_bias, output, output_bias, feed, feed_bias, wide, wide_bias, back, back_bias = (
-                arrays
-            )
-            parts = (qkv @ normed(x, norm, norm_bias, net.epsilon) + qkv_bias).reshape(3, net.heads, -1)
-            query, key, value = (turned(parts[0], turns), turned(parts[1], turns), parts[2])
-            self.keys[layer, :, place], self.values[layer, :, place] = key, value
-            keys, values = self.keys[layer, :, : place + 1], self.values[layer, :, : place + 1]
+            norm, norm_bias, qkv, qkv_bias, output, output_bias, feed, feed_bias, up, up_bias, down, down_bias = arrays
+            parts = (qkv @ layer_norm(x, norm, norm_bias, net.epsilon) + qkv_bias).reshape(3, net.heads, -1)
+            query, key, value = (rotate(parts[0], rotary), rotate(parts[1], rotary), parts[2])
+            self.keys[layer, :, position], self.values[layer, :, position] = key, value
+            keys, values = self.keys[layer, :, : position + 1], self.values[layer, :, : position + 1]
             scores = np.einsum("hd,hpd->hp", query, keys) / np.sqrt(query.shape[1])
             weights = np.exp(scores - scores.max(1, keepdims=True))
             weights /= weights.sum(1, keepdims=True)
             x = x + output @ np.einsum("hp,hpd->hd", weights, values).ravel() + output_bias
-            inner = wide @ normed(x, feed, feed_bias, net.epsilon) + wide_bias
-            x = x + back @ bent(inner, net.activation) + back_bias
-        found: Numbers = net.outputs @ normed(x, *net.norm, net.epsilon)
-        return found
+            inner = up @ layer_norm(x, feed, feed_bias, net.epsilon) + up_bias
+            x = x + down @ activate(inner, net.activation) + down_bias
+        return np.asarray(net.outputs @ layer_norm(x, *net.norm, net.epsilon))
 
 
-def normed(x: Numbers, weight: Numbers, bias: Numbers, epsilon: float) -> Numbers:
-    found: Numbers = (x - x.mean()) / np.sqrt(x.var() + epsilon) * weight + bias
-    return found
+def layer_norm(x: FloatArray, weight: FloatArray, bias: FloatArray, epsilon: float) -> FloatArray:
+    """Return the layer norm of a vector."""
+    return np.asarray((x - x.mean()) / np.sqrt(x.var() + epsilon) * weight + bias)
 
 
-def turned(x: Numbers, turns: Numbers) -> Numbers:
-    if not len(turns):
+def rotate(x: FloatArray, rotary: FloatArray) -> FloatArray:
+    """Return the heads of `x` with the rotary embedding applied."""
+    if not len(rotary):
         return x
-    (cos, sin), found = np.split(turns, 2), np.empty_like(x)
-    found[:, 0::2] = x[:, 0::2] * cos - x[:, 1::2] * sin
-    found[:, 1::2] = x[:, 0::2] * sin + x[:, 1::2] * cos
-    return found
+    (cos, sin), rotated = np.split(rotary, 2), np.empty_like(x)
+    rotated[:, 0::2] = x[:, 0::2] * cos - x[:, 1::2] * sin
+    rotated[:, 1::2] = x[:, 0::2] * sin + x[:, 1::2] * cos
+    return rotated
 
 
-def bent(x: Numbers, activation: str) -> Numbers:
-    found: Numbers
+def activate(x: FloatArray, activation: str) -> FloatArray:
+    """Return the activation of each element; swiglu halves the width."""
     if activation == "relu":
-        found = np.maximum(x, 0)
-    elif activation == "gelu":
-        found = (0.5 * x * (1 + np.array([erf(value / 2**0.5) for value in x]))).astype(np.float32)
-    elif activation == "gelu_tanh":
-        found = 0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3)))
-    else:
-        gate, inner = np.split(x, 2)
-        found = gate / (1 + np.exp(-gate)) * inner
-    return found
+        return np.maximum(x, 0)
+    if activation == "gelu":
+        return np.asarray(0.5 * x * (1 + np.array([erf(value / 2**0.5) for value in x])), np.float32)
+    if activation == "gelu_tanh":
+        return np.asarray(0.5 * x * (1 + np.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))))
+    gate, inner = np.split(x, 2)
+    return np.asarray(gate / (1 + np.exp(-gate)) * inner)

@@ -35,7 +35,7 @@ class Training(Loop):
     progress: ALSProgress
 
     def __init__(self, method: Any, fingerprint: str, run: Run, sides: tuple[kernel.Side, kernel.Side]) -> None:
-        self.sides, self.implicit = sides, sides[0].fixed < 0
+        self.sides, self.implicit = sides, sides[0].bias_column < 0
         super().__init__(method, fingerprint, run, sum(len(side.rows) for side in sides))
         self.solvers = [kernel.native_solver(side) for side in sides]
         self.progress = ALSProgress()
@@ -89,7 +89,7 @@ class Training(Loop):
 def squared(rows: Table, fixed: int) -> NDArray[np.float64]:
     """Return |x|² of each row, without the column that is fixed to 1."""
     squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
-    return squares - (1 if fixed >= 0 else 0)
+    return squares - (1 if bias_column >= 0 else 0)
 
 
 def ridges(weights: NDArray[np.float64], regularization: float, exponent: float) -> NDArray[np.float32]:
@@ -113,6 +113,6 @@ def solve_new(entries: Rows, items: Matrix, ridge: NDArray[np.float32], run: Run
     others = padded(items, -(-items.shape[1] // 16) * 16)
     rows = new_table(len(ridge), others.shape[1])
     side = kernel.Side(entries, rows, others, ridge, **settings)
-    gram = kernel.gram(others, run.cores) if side.fixed < 0 else None
+    gram = kernel.gram(others, run.cores) if side.bias_column < 0 else None
     kernel.native_solver(side).solve(gram, 0, len(rows), run.cores)
     return np.ascontiguousarray(rows[:, : items.shape[1]])

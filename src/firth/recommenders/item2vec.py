@@ -43,7 +43,7 @@ class Item2Vec(Method):
         20,
         "context items on each side; without sessions, baskets are shuffled every epoch",
         low=1,
-        high=kernel.MOST_WINDOW,
+        high=kernel.MAX_WINDOW,
     )
     negatives: int = option(5, "negative samples per window", low=1, high=1000)
     negative_exponent: float = option(0.75, "negative samples are drawn by count to this power", low=-2, high=2)

@@ -75,7 +75,7 @@ class RatingFactorsModel(RecommenderModel):
     def fold(self, entries: Rows) -> Matrix:
         """Return the exact rows of users with these ratings."""
         ridge = self.method.ridge(np.diff(entries.starts))
-        return als.solve_new(entries, self.item_rows, ridge, Run(), mean=self.mean, fixed=self.method.dim + 1)
+        return als.solve_new(entries, self.item_rows, ridge, Run(), mean=self.mean, bias_column=self.method.dim + 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +106,8 @@ class RatingFactors(Method):
         copy_start_vectors(start_model, interactions, users, items)
         user_ridge, item_ridge = (self.ridge(np.diff(side.starts)) for side in (rows, columns))
         sides = (
-            kernel.Side(rows, users, items, user_ridge, mean=mean, fixed=self.dim + 1),
-            kernel.Side(columns, items, users, item_ridge, mean=mean, fixed=self.dim),
+            kernel.Side(rows, users, items, user_ridge, mean=mean, bias_column=self.dim + 1),
+            kernel.Side(columns, items, users, item_ridge, mean=mean, bias_column=self.dim),
         )
         metrics = als.Training(self, interactions.fingerprint(), run, sides).go()
         metrics |= {"users": len(users), "items": len(items), "pairs": len(rows.columns)}

@@ -16,7 +16,7 @@ from torch.nn import functional
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.stored import finite_rows
-from firth.kernels.write import NOTHING, Net, Writer
+from firth.kernels.write import NO_ROTARY, Net, Writer
 from firth.nets.transformer import Decoder
 from firth.training.gradient_loop import Batch, GradientLoop, token_shares
 from firth.training.network_options import GradientOptions
@@ -198,7 +198,7 @@ class Reading:
         x = self.net.embedding(torch.tensor([[token]]), place)[0, 0].numpy()
         block: Any = self.net.stack.blocks[0]
         rotary = block.attention.rotary
-        turns = NOTHING if rotary is None else torch.cat([rotary.cos[place], rotary.sin[place]]).numpy()
+        turns = NO_ROTARY if rotary is None else torch.cat([rotary.cos[place], rotary.sin[place]]).numpy()
         return self.writer.write(x, place, turns)
 
 

@@ -21,13 +21,13 @@ from firth.core.storage import read_json
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
-from firth.kernels.bags import MOST_CHARACTERS, Bags, WordPieces
+from firth.kernels.bags import MAX_CHARACTERS, Bags, WordPieces
 from firth.words.word_model import Pooled, check_texts
 
 EMBEDDINGS, TOKENIZER = "embeddings", "tokenizer"
 #: What tokenizer.json must say for the native reader: words cut as BERT cuts them, and nothing looked for before that.
 NORMAL = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
-PIECES = {"type": "WordPiece", "continuing_subword_prefix": "##", "max_input_chars_per_word": MOST_CHARACTERS}
+PIECES = {"type": "WordPiece", "continuing_subword_prefix": "##", "max_input_chars_per_word": MAX_CHARACTERS}
 
 
 class StaticModel(Model):

@@ -28,7 +28,7 @@ class GloVe(PairOptions):
     model: ClassVar[type[Model]] = GloVeModel
 
     dim: int = option(100, "vector dimension", low=1, high=65536)
-    window: int = option(10, "context words on each side", low=1, high=kernel.MOST_WINDOW)
+    window: int = option(10, "context words on each side", low=1, high=kernel.MAX_WINDOW)
     weighting: str | None = option(
         None,
         "weight of a context word at distance d: 1, 1/d or (window-d+1)/window; none = harmonic from a million words "

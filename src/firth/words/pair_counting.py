@@ -32,7 +32,7 @@ class CountedPairs(NamedTuple):
 class PairOptions(WordOptions):
     """Options for counting word pairs."""
 
-    window: int = option(5, "context words on each side", low=1, high=kernel.MOST_WINDOW)
+    window: int = option(5, "context words on each side", low=1, high=kernel.MAX_WINDOW)
     side: str = option("both", "side of the word on which contexts are counted", choices=kernel.SIDES)
     weighting: str | None = option(
         "flat", "weight of a context word at distance d: 1, 1/d or (window-d+1)/window", choices=kernel.WEIGHTINGS

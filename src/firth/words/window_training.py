@@ -64,7 +64,7 @@ class WindowMethod(WordOptions):
     large_text: ClassVar[int] = 4_000_000
 
     dim: int = option(100, "vector dimension", low=1, high=65536)
-    window: int = option(5, "context words on each side", low=1, high=kernel.MOST_WINDOW)
+    window: int = option(5, "context words on each side", low=1, high=kernel.MAX_WINDOW)
     loss: str = option("negative", "negative sampling, hierarchical softmax, or softmax", choices=kernel.LOSSES)
     negatives: int = option(5, "negative samples per window (loss=negative)", low=1, high=1000)
     negative_exponent: float = option(0.75, "negative samples are drawn by count to this power", low=-2, high=2)
@@ -216,7 +216,7 @@ class Training(Loop):
         if group.tokens == 1 or ungrouped or len(self.tokens.vocabulary) < GROUP_MIN_VOCABULARY:
             return {}
         drawn, counted = (math.ceil(share * method.negatives) for share in (group.drawn, group.counted))
-        return {"group": group.tokens, "drawn": drawn, "negatives": counted}
+        return {"group": group.tokens, "group_negatives": drawn, "negatives": counted}
 
     def task(self) -> kernel.Task:
         """Return the kernel's arguments."""
