@@ -38,6 +38,7 @@ check: $(VENV)/tools check-web
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/retired_names.py
 
 # The workbench's pages, built into the package and committed there.
 web: web/node_modules/.package-lock.json
