@@ -186,7 +186,7 @@ def test_unknown_words_are_counted():
 def test_dense_rows_only_where_they_fit(monkeypatch):
     model = firth.TfIdf().fit(TEXTS)
     monkeypatch.setattr("firth.core.sparse.MOST_DENSE", 7)
-    with pytest.raises(firth.FirthError, match=r"2 × 4 numbers are too many.*transform"):
+    with pytest.raises(firth.FirthError, match=r"dense matrix of 2 × 4 is too large.*transform"):
         model.embed(["a", "b"])
 
 

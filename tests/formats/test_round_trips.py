@@ -171,9 +171,9 @@ def test_full_disk_leaves_the_old_file_and_nothing_else(tmp_path: Path, name: st
 def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     vectors = firth.Vectors(["a"], [[1, 2]])
     (tmp_path / "folder.txt").mkdir()
-    with pytest.raises(FirthError, match="is not a plain file"):
+    with pytest.raises(FirthError, match="is not a regular file"):
         firth.write_vectors(vectors, tmp_path / "folder.txt")
-    with pytest.raises(FirthError, match="is not a plain file"):
+    with pytest.raises(FirthError, match="is not a regular file"):
         firth.write_vectors(vectors, "/dev/null", "word2vec")
     assert Path("/dev/null").is_char_device()
     (tmp_path / "file").write_text("")

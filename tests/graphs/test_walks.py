@@ -118,7 +118,7 @@ def test_a_resumed_run_equals_an_unbroken_one(method, graph, tmp_path, monkeypat
     assert resumed.vectors.matrix.tobytes() == whole.vectors.matrix.tobytes()
     assert resumed.outputs.tobytes() == whole.outputs.tobytes()
     assert resumed.training["epochs"] == whole.training["epochs"]
-    with pytest.raises(firth.FirthError, match="of other data"):
+    with pytest.raises(firth.FirthError, match="the data differ"):
         method.fit(firth.Graph([("a", "b")]), run)
 
 

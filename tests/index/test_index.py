@@ -508,7 +508,7 @@ BAD_QUERIES = {
     "too large": ({"query": [1, 1e300, 3]}, "numbers beyond what 32 bits hold"),
     "rows of two lengths": (
         {"query": [[1, 2, 3], [1, 2]]},
-        "A query .a text, or 3 numbers. must hold real numbers, in rows of one length",
+        "A query .a text, or 3 numbers. must be real numbers in rows of equal length",
     ),
     "zero": ({"query": [0, 0, 0]}, "zero vector, which has no direction"),
     "zero in a batch": ({"query": [[1, 1, 1], [0, 0, 0]]}, r"The query \(number 2\) is a zero vector"),

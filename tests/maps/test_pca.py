@@ -37,7 +37,7 @@ def test_fewer_directions_than_asked_are_zero():
 def test_bad_requests():
     with pytest.raises(FirthError, match=r"at least 2 rows; got shape \(1, 2\)"):
         pca([[1.0, 2.0]])
-    with pytest.raises(FirthError, match="row 1 has others"):
+    with pytest.raises(FirthError, match="row 1 contains NaN"):
         pca([[1.0, 2.0], [np.nan, 0.0]])
     with pytest.raises(FirthError, match="dims must be at least 1; got 0"):
         pca(np.eye(3), 0)

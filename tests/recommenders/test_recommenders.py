@@ -317,7 +317,7 @@ def test_unknown_items_of_a_history_are_counted_and_the_others_used(kind, rating
         with pytest.raises(firth.FirthError) as refused:
             model.recommend_for(history)
         assert refused.value.code == "unknown_key"
-    with pytest.raises(firth.FirthError, match="keys are text") as refused:
+    with pytest.raises(firth.FirthError, match="keys are strings") as refused:
         model.recommend_for({int(next(iter(known))): 1.0} | {next(iter(known)): 1.0})
     assert refused.value.code == "unknown_key"
     assert len(model.recommend_for({}, 5)) == 5  # nobody's history: what everyone is given

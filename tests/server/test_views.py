@@ -137,7 +137,7 @@ def test_words_that_one_model_lacks(post, made):
     known, lacking = told(post("neighbors", models=["words", "other"], word=rare))["models"]
     assert known["hits"] and lacking["error"].startswith(f"No vector for '{rare}'")
     typo = told(post("neighbors", models=["words"], word="kingg"))["models"][0]
-    assert "king" in typo["close"] and "there is one for 'king'" in typo["error"]
+    assert "king" in typo["close"] and "Did you mean 'king'" in typo["error"]
 
 
 def test_an_analogy_step_by_step(post, made):

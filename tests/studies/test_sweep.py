@@ -252,7 +252,7 @@ def test_draws_stay_within_depend_on_the_seed_and_never_repeat():
 def test_bad_names_and_values():
     method = firth.SkipGram()
     for tries, message in (
-        ({"dims": [5]}, "SkipGram has no option 'dims'. It has dim, window"),
+        ({"dims": [5]}, "SkipGram has no option 'dims'. Did you mean 'dim'"),
         ({"dim": [5, 0]}, "dim must be at least 1; got 0"),
         ({"dim": [5.5]}, "must be a whole number"),
         ({"dim": Between(9, 3)}, "a range rises from low to high; got 9 to 3"),

@@ -99,6 +99,6 @@ def test_bad_input():
         model.inverse([[1]])
     with pytest.raises(FirthError, match="PCA can't go on from a model"):
         PCA().fit(table, Run(), model)
-    with pytest.raises(FirthError, match=r"columns\.json must be 2 texts"):
+    with pytest.raises(FirthError, match=r"columns\.json must be 2 strings"):
         type(model).from_parts(model.method, firth.core.model.Parts(model.parts().arrays, {"columns": ["a"]}), {})
     assert Table(table).names == model.names
