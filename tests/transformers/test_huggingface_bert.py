@@ -109,7 +109,7 @@ def test_their_folders_open_and_ours_are_theirs(tmp_path: Path, name):
 
 
 def test_heads_that_are_not_used_are_named(tmp_path: Path):
-    """Those of labels, tags and answers are used: tests/learners/test_tuning.py."""
+    """Those of labels, tags and answers are used: tests/finetuning/test_finetuning_loop.py."""
     written(theirs("BertForMultipleChoice"), tmp_path)
     with pytest.warns(firth.FirthWarning, match=r"classifier\.bias, classifier\.weight left out"):
         model = firth.load(tmp_path)

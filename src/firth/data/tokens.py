@@ -1,4 +1,4 @@
-"""`Tokens`: a corpus as int32 ids and document starts, memory-mapped: what the learners read."""
+"""`Tokens`: a corpus as int32 ids and document starts, memory-mapped; the input of training."""
 
 from __future__ import annotations
 

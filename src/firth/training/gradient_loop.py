@@ -99,7 +99,7 @@ class Gradient(Loop):
         """A batch's tensors, on the CPU. For a GPU on another thread, ahead of time: depends on `what` alone."""
 
     def phase(self, share: float) -> int:
-        """Which plan is followed at this share of the run; learners with one plan have one phase."""
+        """Which plan is followed at this share of the run; trainers with one plan have one phase."""
         return 0
 
     @abstractmethod

@@ -41,27 +41,26 @@ const USUAL = ["dim", "epochs", "window", "learning_rate", "min_count", "layers"
 
 /** In the order of the page, with what each family is for. */
 export const FAMILIES: Record<string, string> = {
-  predicting: "Words and documents, by predicting",
-  counting: "Words, documents and columns, by counting",
-  attending: "Texts, by attention (slower)",
-  compressing: "Rows of a table",
+  words: "Word vectors",
+  documents: "Documents",
+  tables: "Rows of a table",
   graphs: "Nodes of a graph",
-  people: "Who used what",
-  transferring: "A trained BERT for a task",
-  distilling: "A large model made small",
+  recommenders: "Users and items",
+  transformers: "Texts, by transformers (slower)",
+  finetuning: "A pre-trained BERT or GPT, fine-tuned",
 };
 
 const OPENED: Record<string, string> = {
-  labelled: "Labelled",
+  labelled: "LabeledTexts",
   table: "Table",
   graph: "Graph",
-  ratings: "Ratings",
-  pairs: "Pairs",
-  alike: "Alike",
+  ratings: "Interactions",
+  pairs: "TranslationPairs",
+  alike: "SimilarPairs",
   examples: "Examples",
   "pair examples": "Examples",
   questions: "Questions",
-  "tagged words": "TaggedWords",
+  "tagged words": "TaggedSentences",
 };
 
 export function usualFirst(options: Option[]): Option[] {
