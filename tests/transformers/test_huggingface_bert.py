@@ -251,7 +251,7 @@ QUERY = "bert.encoder.layer.1.attention.self.query.weight"
         (put(QUERY, lambda array: array[:, :20]), r"query\.weight is \(24, 20\) and must be \(24, 24\)"),
         (put(QUERY, lambda array: array[0, 0]), r"query\.weight is \(\) and must be \(24, 24\)"),
         (put(QUERY, lambda array: array.to(torch.int8)), r"query\.weight holds int8, not floating-point"),
-        (put(QUERY, lambda array: array * torch.nan), r"query\.weight contains NaN or infinity"),
+        (put(QUERY, lambda array: array * torch.nan), r"query\.weight holds NaN or infinity"),
         (put("embeddings.LayerNorm.bias", torch.clone, "bert.embeddings.LayerNorm.bias"), "two arrays for embeddings"),
         (put("bert.embeddings.word_embeddings.weight", lambda array: array[0, 0]), r"word_embeddings\.weight is \(\)"),
     ],
