@@ -40,6 +40,7 @@ check: $(VENV)/tools check-web
 	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/retired_names.py
 
 # Builds the workbench's pages into the package, where they are committed.
 web: web/node_modules/.package-lock.json

@@ -80,7 +80,7 @@ def test_wrong_names_and_values(call, text, model, tmp_path):
     refused(train("--start", model), "dim=100")
     refused(call("train", "word3vec", text, "-o", tmp_path / "m"), "no method 'word3vec'", "skipgram")
     refused(call("neighbors", model, "zeppelin"), "No vector for 'zeppelin'", "min_count=2")
-    refused(call("neighbors", model, "kinf"), "there is one for 'king'")
+    refused(call("neighbors", model, "kinf"), "Did you mean 'king'")
     refused(call("neighbors", model, "king", "-k", 0), "k must be at least 1")
     refused(call("neighbors", tmp_path / "nothing", "king"), "No file")
     refused(call("neighbors", tmp_path, "king"), "not a model")

@@ -167,7 +167,7 @@ def test_folders_of_others(call, bert, tmp_path):
     shown = call("info", bert).stdout
     assert "pooling.layers      -1\n" in shown and "options.layers      2\n" in shown and "epochs" not in shown
     (tmp_path / "ours/config.json").unlink()
-    assert "has model.safetensors and no config.json" in call("info", tmp_path / "ours").stderr
+    assert "has model.safetensors but no config.json" in call("info", tmp_path / "ours").stderr
     assert call("convert", bert, tmp_path / "tokens.vec").stdout.startswith("300 vectors of 16")
 
 

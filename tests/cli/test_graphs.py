@@ -49,7 +49,7 @@ def test_kinds_of_files(call, tmp_path):
     assert "1 duplicate edges" in call(*one_way).stderr
     assert firth.load(tmp_path / "3").training["edges"] == 2
     other = call(*one_way[:3], "--unweighted", *one_way[4:])  # another graph is another run
-    assert other.exit_code == 1 and "of other data" in other.stderr
+    assert other.exit_code == 1 and "the data differ" in other.stderr
 
 
 BAD = {

@@ -114,7 +114,9 @@ def test_a_full_disk_leaves_the_old_model(start, call, text, tmp_path):
     out, err = finish(process, code=1)
     assert out == "" and err.startswith("firth: Cannot write ") and "File too large" in err and err.count("\n") == 1
     assert content(tmp_path / "m") == before and call("verify", tmp_path / "m").exit_code == 0
-    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted(["m", "config.json", "training.json", *FILES])
+    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted(
+        ["m", "README.md", "config.json", "training.json", *FILES]
+    )
 
 
 def test_a_full_disk_at_a_checkpoint_keeps_the_one_before(start, text, tmp_path):
@@ -154,5 +156,5 @@ def test_other_work_is_never_replaced(call, text, tmp_path):
     (tmp_path / "m" / "thesis.tex").write_text("years")
     for more in ((), ("--overwrite",)):
         result = call("train", "skipgram", text, "-o", tmp_path / "m", *more)
-        assert result.exit_code == 1 and "holds other files (thesis.tex)" in result.stderr
+        assert result.exit_code == 1 and "contains other files (thesis.tex)" in result.stderr
     assert [path.name for path in (tmp_path / "m").iterdir()] == ["thesis.tex"]

@@ -63,7 +63,7 @@ def test_help_lists_options_by_group_with_range_and_default(call):
     assert re.findall(r"^(\S.*):$", shown, re.MULTILINE) == ["Method options", "Run settings", "Data", "Other"]
     assert "--window INTEGER context words on each side [1–256, default 5]" in text
     assert "--lowercase / --no-lowercase convert text to lowercase [default on]" in text
-    assert "--seed INTEGER start of all random numbers [at least 0, default 1]" in text
+    assert "--seed INTEGER random seed [at least 0, default 1]" in text
 
 
 def test_methods(call):
@@ -201,7 +201,7 @@ def test_words_in_capitals(call, model, tmp_path):
     output(call("plot", "analogies", model, "King:Queen", "man:woman", "-o", tmp_path / "a.svg"))
     (tmp_path / "mixed.txt").write_text("3 2\nking 1 0\nQueen 0 1\nbread 1 1\n")
     refused = call("neighbors", tmp_path / "mixed.txt", "King")
-    assert refused.exit_code == 1 and "there is one for 'king'" in refused.stderr
+    assert refused.exit_code == 1 and "Did you mean 'king'" in refused.stderr
 
 
 def test_vectors_that_all_point_one_way_are_told(call, model, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pyarrow.parquet
 import pytest
 from serving import serving
 
+import firth
 from firth.cli.kinds import KINDS
 from firth.core import registry
 from firth.core.errors import CODES
@@ -292,3 +294,18 @@ def test_a_damaged_data_file_is_refused_with_its_code(bench, root):
         for path in ("look", "vocabulary"):
             answer = bench.get(f"/api/data/{path}", params={"source": dropped["id"]})
             assert answer.status_code in (200, 400), (name, answer.text)
+
+
+def test_the_page_names_every_family_and_only_classes_that_exist():
+    """The page shows Python code for a training run, and a heading per family."""
+    source = (Path(firth.__file__).parents[2] / "web" / "src" / "lib" / "training.ts").read_text(encoding="utf-8")
+    tables = {
+        name: dict(
+            re.findall(r'^  "?([\w ]+)"?: "([^"]+)"', source.partition(f"const {name}:")[2].partition("};")[0], re.M)
+        )
+        for name in ("FAMILIES", "OPENED")
+    }
+    assert set(tables["FAMILIES"]) == {registry.family_of(name) for name in registry.method_classes()}
+    assert tables["OPENED"] and [name for name in tables["OPENED"].values() if name not in dir(firth)] == []
+    kinds = {registry.method(name).kind for name in registry.method_classes()}
+    assert kinds - set(tables["OPENED"]) == {"text", "tagged"}  # a Corpus

@@ -109,7 +109,7 @@ def test_their_folders_open_and_ours_are_theirs(tmp_path: Path, name):
 
 
 def test_heads_that_are_not_used_are_named(tmp_path: Path):
-    """Those of labels, tags and answers are used: tests/learners/test_tuning.py."""
+    """Those of labels, tags and answers are used: tests/finetuning/test_finetuning_loop.py."""
     written(theirs("BertForMultipleChoice"), tmp_path)
     with pytest.warns(firth.FirthWarning, match=r"classifier\.bias, classifier\.weight left out"):
         model = firth.load(tmp_path)
@@ -264,7 +264,7 @@ def test_arrays_that_are_missing_odd_or_too_many_are_named(folder, change, messa
 
 def test_weights_without_a_config(folder):
     (folder / "config.json").unlink()
-    with pytest.raises(firth.FirthError, match=r"bert has model\.safetensors and no config\.json, which tells"):
+    with pytest.raises(firth.FirthError, match=r"bert has model\.safetensors but no config\.json, which describes"):
         firth.load(folder)
 
 
@@ -288,10 +288,10 @@ def test_weights_without_a_config(folder):
         ({"hidden_act": "mish"}, "hidden_act must be one of gelu, gelu_new, relu, .*; got 'mish'"),
         ({"is_decoder": True}, "encoders with absolute positions"),
         ({"position_embedding_type": "relative_key"}, "encoders with absolute positions"),
-        ({"model_type": "roberta"}, "network of the kind 'roberta'; Firth reads bert and gpt2"),
-        ({"model_type": "t5"}, "network of the kind 't5'"),
-        ({"model_type": None}, 'does not say which kind of network it is; write "model_type": "bert"'),
-        ({"model_type": ["bert"]}, "network of the kind"),
+        ({"model_type": "roberta"}, "network of model_type 'roberta'; Firth reads bert and gpt2"),
+        ({"model_type": "t5"}, "network of model_type 't5'"),
+        ({"model_type": None}, 'has no model_type. Add "model_type": "bert"'),
+        ({"model_type": ["bert"]}, "network of model_type"),
     ],
     ids=str,
 )
@@ -312,7 +312,7 @@ def test_weights_of_another_architecture(tmp_path: Path, name):
     special = {"bos_token_id": 0, "eos_token_id": 0} if "GPT" in name else {}
     written(kind(kind.config_class(**shape, **extra, **special, vocab_size=len(TOKENIZER))), tmp_path)
     if "GPT" not in name:
-        with pytest.raises(firth.FirthError, match="network of the kind"):
+        with pytest.raises(firth.FirthError, match="network of model_type"):
             firth.load(tmp_path)
     reconfigure(tmp_path, model_type="bert", **SIZE)
     with pytest.raises(firth.FirthError, match="not the weights of a BERT of 2 layers"), warnings.catch_warnings():
@@ -370,7 +370,7 @@ def pickled(folder: Path, net: Any) -> Path:
 def test_pickles_are_refused_and_converted_when_asked(tmp_path: Path):
     net = theirs()
     pickled(tmp_path / "old", net)
-    with pytest.raises(firth.FirthError, match=r"is a pickle, which can run any code.*firth convert .* --pickled"):
+    with pytest.raises(firth.FirthError, match=r"is a pickle, which can execute code.*firth convert .* --pickled"):
         firth.load(tmp_path / "old")
     (tmp_path / "old" / "1_Pooling").mkdir()
     (tmp_path / "old" / "1_Pooling" / "config.json").write_text("{}")

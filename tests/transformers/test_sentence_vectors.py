@@ -317,9 +317,7 @@ def test_the_layout_of_older_sentence_transformers(model, copied):
     assert found.pooling == model.pooling and np.array_equal(embed(found), embed(model))
     np.testing.assert_allclose(embed(found), SentenceTransformer(str(copied), device="cpu").encode(TEXTS), atol=2e-6)
     (copied / "0_Transformer/config.json").unlink()
-    with pytest.raises(
-        firth.FirthError, match=r"modules\.json says that the network is in .*0_Transformer, which has no"
-    ):
+    with pytest.raises(firth.FirthError, match=r"modules\.json refers to .*0_Transformer, which has no"):
         firth.load(copied)
 
 

@@ -154,7 +154,7 @@ def unknown_option(kind: type, name: str) -> FirthError:
     )
 
 
-def chosen_values(asked: Any, used: Any) -> dict[str, Any]:
-    """The options that were left to be chosen, with the values that were used: for training.json."""
-    pairs = {item.name: (getattr(asked, item.name), getattr(used, item.name)) for item in options_of(asked)}
-    return {name: value for name, (given, value) in pairs.items() if value != given}
+def chosen_values(method: Any, resolved: Any) -> dict[str, Any]:
+    """The options that were chosen by the size of the data, with their values, for training.json."""
+    values = {item.name: (getattr(method, item.name), getattr(resolved, item.name)) for item in options_of(method)}
+    return {name: after for name, (before, after) in values.items() if after != before}

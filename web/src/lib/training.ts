@@ -41,27 +41,26 @@ const USUAL = ["dim", "epochs", "window", "learning_rate", "min_count", "layers"
 
 /** Families in display order, with their purpose. */
 export const FAMILIES: Record<string, string> = {
-  predicting: "Words and documents, by predicting",
-  counting: "Words, documents and columns, by counting",
-  attending: "Texts, by attention (slower)",
-  compressing: "Rows of a table",
+  words: "Word vectors",
+  documents: "Documents",
+  tables: "Rows of a table",
   graphs: "Nodes of a graph",
-  people: "Interactions of users and items",
-  transferring: "Fine-tuning of a BERT",
-  distilling: "Distillation of a large model",
+  recommenders: "Users and items",
+  transformers: "Texts, by transformers (slower)",
+  finetuning: "A pre-trained BERT or GPT, fine-tuned",
 };
 
 const OPENED: Record<string, string> = {
-  labelled: "Labeled",
+  labelled: "LabeledTexts",
   table: "Table",
   graph: "Graph",
   ratings: "Interactions",
-  pairs: "Pairs",
-  alike: "Similar pairs",
+  pairs: "TranslationPairs",
+  alike: "SimilarPairs",
   examples: "Examples",
   "pair examples": "Examples",
   questions: "Questions",
-  "tagged words": "TaggedWords",
+  "tagged words": "TaggedSentences",
 };
 
 export function usualFirst(options: Option[]): Option[] {
