@@ -143,9 +143,9 @@ class CudaTraining(OnCard, Training):
 
     def figures(self) -> dict[str, Any]:
         """Return the metrics of the run."""
-        card = self.card
-        metrics = super().figures() | card.figures()
-        if card.seconds:
+        gpu = self.card
+        metrics = super().figures() | gpu.figures()
+        if gpu.seconds:
             raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))
-            metrics["kernel_words_per_second"] = card.words * raw / card.seconds
+            metrics["kernel_words_per_second"] = gpu.words * raw / gpu.seconds
         return metrics

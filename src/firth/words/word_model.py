@@ -270,7 +270,10 @@ def sif_weights(counts: NDArray[Any], total: int, smoothing: float) -> NDArray[n
     """
     if not 0 <= smoothing < math.inf:
         raise FirthError(
-            "invalid_value", "{option} must be a finite number of at least 0; got {got}.", option="smoothing", got=smoothing
+            "invalid_value",
+            "{option} must be a finite number of at least 0; got {got}.",
+            option="smoothing",
+            got=smoothing,
         )
     return smoothing / (smoothing + counts / max(1, total)) if smoothing else None
 
