@@ -130,26 +130,26 @@ class ClassifierModel(TextModel):
         return rows_of_buckets(self.method, words, buckets, zero_row=len(self.inputs) > rows)
 
     @cached_property
-    def _labellers(self) -> dict[bool, Labeller]:
+    def _predictors(self) -> dict[bool, Labeller]:
         """Native predictors, by whether they tokenize; created at their first use."""
         return {}
 
-    def _labeller(self, texts: Texts) -> tuple[Labeller, NDArray[np.uint8], NDArray[np.int64]]:
+    def _prepare(self, texts: Texts) -> tuple[Labeller, NDArray[np.uint8], NDArray[np.int64]]:
         """Return the predictor for these texts, the texts as bytes, and the end of each text."""
         check_texts(texts, lists=True)
         native = self._native and all(isinstance(text, str) for text in texts)
         joined = texts if native else ["".join(token + "\0" for token in self.tokenize(text)) for text in texts]
         parts = [to_bytes(str(text)) for text in joined]
         ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
-        return self.labeller(native), text_kernel.as_bytes(b"".join(parts)), ends.astype(np.int64)
+        return self.predictor(native), text_kernel.as_bytes(b"".join(parts)), ends.astype(np.int64)
 
-    def labeller(self, native: bool) -> Labeller:
+    def predictor(self, native: bool) -> Labeller:
         """Return the native predictor. If `native`, it tokenizes text; otherwise each token must end with NUL."""
-        if native not in self._labellers:
-            self._labellers[native] = self._new_labeller(native)
-        return self._labellers[native]
+        if native not in self._predictors:
+            self._predictors[native] = self._new_predictor(native)
+        return self._predictors[native]
 
-    def _new_labeller(self, native: bool) -> LabelPredictor:
+    def _new_predictor(self, native: bool) -> Labeller:
         method, count = self.method, len(self.labels)
         rows = self._bucket_rows
         outputs = kernel.new_outputs(count, method.dim)
@@ -202,8 +202,8 @@ class ClassifierModel(TextModel):
                 "invalid_value", "{option} must be from 0 to 1; got {got}.", option="threshold", got=threshold
             )
         k = min(k, len(self.labels))
-        labeller, data, ends = self._labeller(texts)
-        starts, labels, probabilities = labeller.predict(data, ends, k, threshold, available_cores())
+        predictor, data, ends = self._prepare(texts)
+        starts, labels, probabilities = predictor.predict(data, ends, k, threshold, available_cores())
         names, probabilities = self.labels.tokens, np.minimum(probabilities, 1)
         pairs = [(names[label], p) for label, p in zip(labels.tolist(), probabilities.tolist(), strict=True)]
         bounds = starts.tolist()
@@ -211,9 +211,9 @@ class ClassifierModel(TextModel):
 
     def embed(self, inputs: Texts) -> Matrix:
         """Return the mean row of each text, from which its labels are predicted; zeros for a text without any."""
-        labeller, data, ends = self._labeller(inputs)
+        predictor, data, ends = self._prepare(inputs)
         matrix = np.zeros((len(inputs), self.method.dim), dtype=np.float32)
-        labeller.hidden(data, ends, matrix, np.zeros(len(inputs), np.int64), available_cores())
+        predictor.hidden(data, ends, matrix, np.zeros(len(inputs), np.int64), available_cores())
         return finite_rows(matrix, "Text")
 
     def pool(self, texts: Texts) -> Pooled:
@@ -327,7 +327,7 @@ def model_from_training(training: Training, metrics: Mapping[str, Any]) -> Class
     return ClassifierModel(method, words, examples.labels, (inputs, outputs, training.buckets), metrics, phrases)
 
 
-def held_out_verdict(model: ClassifierModel, training: Training) -> BaselineComparison | None:
+def held_out_comparison(model: ClassifierModel, training: Training) -> Verdict | None:
     """Return the accuracy on the held-out texts and that of the baselines; None without held-out texts."""
     held_out, examples = training.held_out, training.examples
     if not len(held_out):
@@ -340,14 +340,16 @@ def held_out_verdict(model: ClassifierModel, training: Training) -> BaselineComp
     parts = [to_bytes(text) for text in texts]
     ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
     split = text_kernel.as_bytes(b"".join(parts)), ends
-    starts, labels, _ = model.labeller(native=False).predict(*split, 1, 0.0, available_cores())
+    starts, labels, _ = model.predictor(native=False).predict(*split, 1, 0.0, available_cores())
     predicted = np.full(len(held_out), -1)
     known = np.diff(starts) > 0
     predicted[known] = labels
     rows = training.rows[np.diff(examples.label_starts)[training.rows] > 0]
     baseline_rows = affordable(rows, [bags], len(examples.labels), training.run.seed)
-    verdict = compare_labels(label_part(examples, baseline_rows), label_part(examples, held_out), predicted, len(names))
-    return verdict if len(baseline_rows) == len(rows) else verdict._replace(baseline_rows=len(baseline_rows))
+    comparison = label_verdict(
+        label_part(examples, baseline_rows), label_part(examples, held_out), predicted, len(names)
+    )
+    return comparison if len(baseline_rows) == len(rows) else comparison._replace(baseline_rows=len(baseline_rows))
 
 
 def label_part(examples: EncodedExamples, rows: NDArray[np.int64]) -> Part:

@@ -15,7 +15,7 @@ from firth.core.options import chosen_values
 from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.labeled_texts import LabeledTexts
-from firth.documents.classifier_model import ClassifierModel, held_out_verdict, model_from_training
+from firth.documents.classifier_model import ClassifierModel, held_out_comparison, model_from_training
 from firth.documents.classifier_training import ClassifierOptions, Training
 
 
@@ -54,8 +54,8 @@ class FastTextClassifier(ClassifierOptions):
             **rows,
         }
         started = time.monotonic()
-        verdict = held_out_verdict(model_from_training(training, metrics), training)
-        if verdict is not None:
-            metrics |= verdict.metrics() | {"scoring_seconds": time.monotonic() - started}
-            verdict.add_notes(run.report, "Try more epochs, another learning_rate, word_ngrams=2, or more texts.")
+        comparison = held_out_comparison(model_from_training(training, metrics), training)
+        if comparison is not None:
+            metrics |= comparison.figures() | {"scoring_seconds": time.monotonic() - started}
+            comparison.tell(run.report, "Try more epochs, another learning_rate, word_ngrams=2, or more texts.")
         return model_from_training(training, metrics)

@@ -145,9 +145,9 @@ class CudaTraining(GPULoop, Training):
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the run."""
-        card = self.gpu_tables
-        metrics = super().metrics() | card.metrics()
-        if card.seconds:
+        gpu = self.card
+        metrics = super().figures() | gpu.figures()
+        if gpu.seconds:
             raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))
-            metrics["kernel_words_per_second"] = card.words * raw / card.seconds
+            metrics["kernel_words_per_second"] = gpu.words * raw / gpu.seconds
         return metrics
