@@ -72,7 +72,7 @@ def test_new_categories_are_counted(call, tmp_path):
 def test_rows_are_numbered_over_the_whole_table(call, tmp_path):
     call("train", "onehot", "t.csv", "-o", "enc", "--columns", "color")
     (tmp_path / "long.csv").write_text("color\n" + "red\n" * 5000 + "green\n")
-    assert "Column 'color', row 5,001 has 'green'" in call("embed", "enc", "long.csv", code=1).stderr
+    assert "Column 'color', row 5,001 has the category 'green'" in call("embed", "enc", "long.csv", code=1).stderr
 
 
 @pytest.mark.parametrize("name", ["ordinal", "standardize", "minmax", "pca"])
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_said(call, tmp_path):
         ("A table is one file; got 2", ("train", "onehot", "t.csv", "t.csv", "-o", "x")),
         ("no column 'b'", ("train", "onehot", "t.csv", "-o", "x", "--columns", "b")),
         ("needs at least one row", ("train", "onehot", "empty.csv", "-o", "x")),
-        ("column 'age', row 2 has nan", ("train", "pca", "t.csv", "-o", "x")),
+        ("column 'age', row 2 is nan", ("train", "pca", "t.csv", "-o", "x")),
         (
             "m has no loss by epoch (ordinal); models that Firth trained in epochs have",
             ("plot", "loss", "m", "-o", "x.png"),
