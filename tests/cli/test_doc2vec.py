@@ -68,7 +68,9 @@ def test_what_is_refused(news, call, data, place, tmp_path):
 
     train = ("train", "doc2vec", data, "--column", "text", "-o", tmp_path / "other")
     assert "no column 'author'" in problem(*train, "--tags", "author")
-    assert "is plain text, without a column" in problem("train", "doc2vec", plain, "-o", tmp_path / "p", "--tags", "t")
+    assert "is plain text and has no column 't'" in problem(
+        "train", "doc2vec", plain, "-o", tmp_path / "p", "--tags", "t"
+    )
     assert "room for one vector a document" in problem(*train, "--tags", "half", "--mode", "dm_concat")
     assert "No such option" in problem("train", "skipgram", data, "-o", tmp_path / "s", "--tags", "half")
     assert "has no table 'words'; it has documents, tags" in problem("neighbors", news, "the", "--table", "words")

@@ -252,8 +252,8 @@ def test_what_cannot_be_learned_from():
     base, pair = tiny_bert(), {"text": ["a", "b"], "other": ["c", "d"], "score": [1, 1]}
     scored = firth.SimilarPairs(pair, other="other", score="score")
     cases = [
-        (firth.SimilarPairs(["a king", ""]), {}, "at least 2 different ones are needed; got 1"),
-        (firth.SimilarPairs(["a king", "a king"]), {}, "at least 2 different ones are needed; got 1"),
+        (firth.SimilarPairs(["a king", ""]), {}, "at least 2 different texts; got 1"),
+        (firth.SimilarPairs(["a king", "a king"]), {}, "at least 2 different texts; got 1"),
         (firth.SimilarPairs(["a", "b"]), {"dropout": 0.0}, "dropout must be above 0"),
         (firth.SimilarPairs(["a", "b"]), {"matryoshka_dims": "32"}, "dims must be shorter than 32"),
         (firth.SimilarPairs(["a", "b"]), {"max_length": 200}, "length must be at most 128"),
@@ -271,10 +271,10 @@ def test_columns_and_settings_that_do_not_fit():
     for settings, told in [
         ({"other": "third"}, "no column 'text'; it has first, second"),
         ({"text": "first", "other": "third"}, "no column 'third'; it has first, second"),
-        ({"text": "first", "score": "s"}, "name the second texts' column too"),
+        ({"text": "first", "score": "s"}, r"name the column of the second texts \(other\)"),
         ({"text": "first", "other": "second", "negative": "n", "score": "s"}, "not both"),
         ({"unit": "page"}, "unit must be one of line, block, file, sentence"),
-        ({"dev": firth.SimilarPairs(["a"])}, "dev data must be pairs with scores"),
+        ({"dev": firth.SimilarPairs(["a"])}, "dev must be pairs with scores"),
     ]:
         with pytest.raises(firth.FirthError, match=told):
             firth.SimilarPairs(pair, **settings)
@@ -288,7 +288,7 @@ def test_empty_and_repeated_texts_are_told(tmp_path: Path):
             self.notes: list[str] = []
 
         def note(self, text: str, code: str = "note") -> None:
-            self.notes.append(text)
+            self.notes.append(f"{code}: {text}")
 
     said = Notes()
     assert firth.SimilarPairs(["a", "", " ", "b", "a"]).rows(said).sides == (["a", "b"],)
@@ -297,10 +297,8 @@ def test_empty_and_repeated_texts_are_told(tmp_path: Path):
     assert left.sides == (["a", "d"], ["x", "z"]) and left.scores.tolist() == [1, 4]
     with pytest.raises(firth.FirthError, match="got 1"):
         firth.SimilarPairs(table, other="other", score="score").rows(said)
-    assert said.notes[0].startswith("2 of 5 texts are empty") and said.notes[1].startswith(
-        "1 of 3 texts stand there again"
-    )
-    assert said.notes[2].startswith("2 of 4 rows have a text that is empty and are left out; the first is row 2")
+    assert said.notes[0].startswith("empty_texts: 2 of 5 ") and said.notes[1].startswith("duplicate_texts: 1 of 3 ")
+    assert said.notes[2].startswith("rows_left_out: 2 of 4 ") and said.notes[2].endswith("the first is row 2.")
     (tmp_path / "text.txt").write_text("One king slept. Two queens woke.\n\nThree.\n")
     assert firth.SimilarPairs(tmp_path / "text.txt", unit="sentence").rows(said).sides[0] == [
         "One king slept.",

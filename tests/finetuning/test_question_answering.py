@@ -225,8 +225,9 @@ def test_squads_files_are_read(tmp_path):
     assert first == Question("q0", "who ?", "the old king and the king", ("king", "old king"), (8, 4))
     assert second.answers == ()
     (tmp_path / "bad.json").write_text('{"data": [{"paragraphs": [{}]}]}')
-    with pytest.raises(firth.FirthError, match="not in SQuAD's format"):
+    with pytest.raises(firth.FirthError) as error:
         firth.Questions(tmp_path / "bad.json")
+    assert error.value.code == "malformed_data" and error.value.values["reason"] == "missing key 'qas'"
     for start in ("8", 8.5, [8]):
         (tmp_path / "bad.json").write_text(json.dumps(squad([[{"text": "king", "answer_start": start}]])))
         with pytest.raises(firth.FirthError, match="answer_start must be a whole number"):
@@ -251,9 +252,9 @@ def test_wrong_answers_are_listed_by_name(base, tmp_path):
     (tmp_path / "s.json").write_text(json.dumps(squad(text)))
     with pytest.warns(firth.FirthWarning) as told:
         model = firth.QuestionAnswerer(**QUICK, held_out=0.0).fit(firth.Questions(tmp_path / "s.json"), ONE, base)
-    notes = [str(note.message) for note in told]
-    assert "1 of 3 questions have answers that are not in their passages, and teach nothing: q1." in notes
-    assert any(note.startswith("1 of 3 questions have answers that do not stand where it is said") for note in notes)
+    notes = {note.message.code: str(note.message) for note in told if isinstance(note.message, firth.FirthWarning)}
+    for code, id in (("answers_not_found", "q1"), ("answers_moved", "q2")):
+        assert notes[code].startswith("1 of 3 ") and notes[code].endswith(f": {id}.")
     assert model.training["answers_not_found"] == ["q1"] and model.training["answers_moved"] == ["q2"]
     assert model.training["questions"] == 3 and model.training["windows"] == 2
 

@@ -49,9 +49,9 @@ def test_sentences_are_read_from_all_kinds(tmp_path):
     ("source", "rule"),
     [
         ([(["a", "b"], ["x"])], "Row 1 has 2 words and 1 tags"),
-        ({"words": ["a"], "tags": ["x"]}, "Row 1 has no column 'text'; it has words, tags. Which one is the text"),
+        ({"words": ["a"], "tags": ["x"]}, "Row 1 has no column 'text'; it has words, tags. Pass text="),
         ([(["a", 3], ["x", "y"])], "must be text"),
-        ([3], "must be words and their tags"),
+        ([3], "must be a pair of words and tags; got 3"),
     ],
 )
 def test_what_is_wrong_is_said(source, rule):
@@ -61,7 +61,7 @@ def test_what_is_wrong_is_said(source, rule):
 
 def test_a_line_without_a_tag_is_named(tmp_path):
     (tmp_path / "a.conll").write_text("Ada B-PER\nwrites\n")
-    with pytest.raises(firth.FirthError, match="line 2: a word and its tag"):
+    with pytest.raises(firth.FirthError, match="line 2: expected a word and its tag"):
         firth.TaggedSentences(tmp_path / "a.conll")
 
 

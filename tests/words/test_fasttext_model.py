@@ -244,11 +244,11 @@ def test_what_can_not_be_quantised_is_told(trained, tmp_path: Path):
         with pytest.raises(firth.FirthError, match=rule):
             trained.quantized(**wrong)
     for path, model, how, rule in (
-        ("x.bin", coded, {}, "write it as .ftz"),
-        ("x.bin", trained, {"norms": True}, "norms are for .ftz"),
-        ("x.ftz", coded, {"norms": True}, "norms are for .ftz"),
-        ("x.vec", trained, {}, r"end with \.bin, \.ftz"),
-        ("x.bin", firth.SkipGram(dim=4, epochs=1).fit(corpus()), {}, "skipgram gives none"),
+        ("x.bin", coded, {}, r"cannot be written as \.bin\. Write it as \.ftz"),
+        ("x.bin", trained, {"norms": True}, "norms only apply"),
+        ("x.ftz", coded, {"norms": True}, "norms only apply"),
+        ("x.vec", trained, {}, r"must end in \.bin, \.ftz"),
+        ("x.bin", firth.SkipGram(dim=4, epochs=1).fit(corpus()), {}, "skipgram models cannot be exported"),
     ):
         with pytest.raises(firth.FirthError, match=rule):
             firth.export(model, tmp_path / path, **how)

@@ -158,7 +158,7 @@ def test_what_cannot_be_learned_is_said():
         firth.PMI(min_count=1).fit(TEXTS, start=firth.PMI(min_count=1, dim=1).fit(TEXTS))
     with pytest.raises(firth.FirthError, match="device must be auto or cpu"):
         firth.PMI(min_count=1).fit(TEXTS, firth.Run(device="cuda"))
-    with pytest.raises(firth.FirthError, match=r"memory=1KB is too small to count pairs"):
+    with pytest.raises(firth.FirthError, match=r"memory=1KB is too small to count the pairs"):
         firth.PMI(min_count=1).fit(firth.Tokens.from_lists([["a", "b"]]), firth.Run(memory="1KB"))
     with pytest.warns(firth.FirthWarning, match="all vectors are zero"):  # a vocabulary of one
         model = firth.PMI(min_count=1, dim=1).fit(["a a a"])

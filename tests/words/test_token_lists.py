@@ -131,7 +131,7 @@ def test_what_is_no_list_of_tokens_is_refused():
         assert refused.value.code == "invalid_type"
     with pytest.raises(firth.FirthError) as refused:
         firth.Tokens.from_lists(["a b", "c"])  # texts: each would fall apart into characters
-    assert refused.value.code == "invalid_type" and refused.value.values["number"] == 0
+    assert refused.value.code == "invalid_type" and refused.value.values["number"] == 1
     with pytest.raises(firth.FirthError) as refused:
         firth.BERT().fit(LISTS)
     assert refused.value.code == "wrong_input"
