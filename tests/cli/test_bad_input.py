@@ -82,14 +82,14 @@ def test_wrong_names_and_values(call, text, model, tmp_path):
     refused(call("neighbors", model, "zeppelin"), "No vector for 'zeppelin'", "min_count=2")
     refused(call("neighbors", model, "kinf"), "Did you mean 'king'")
     refused(call("neighbors", model, "king", "-k", 0), "k must be at least 1")
-    refused(call("neighbors", tmp_path / "nothing", "king"), "No file")
+    refused(call("neighbors", tmp_path / "nothing", "king"), "There is no file")
     refused(call("neighbors", tmp_path, "king"), "not a model")
     refused(call("analogy", model, "king", "queen", "zeppelin"), "zeppelin")
     refused(call("similarity", model, "--odd", "king", "queen"), "at least 3")
     refused(call("embed", text, text, "-o", tmp_path / "x.npy"), "is a file")
     refused(call("embed", model, text, "-o", tmp_path / "x.csv"), ".npy, .parquet, .jsonl")
     refused(call("embed", model, tmp_path / "no.txt", "-o", tmp_path / "x.npy"), "no file")
-    refused(call("convert", model, tmp_path / "x.doc"), "does not say its format")
+    refused(call("convert", model, tmp_path / "x.doc"), "The suffix of x.doc is not that of a format")
     refused(call("convert", model, tmp_path / "x.bin", "--storage", "half"), "safetensors")
     refused(call("corpus", "world", "--size", 1, "-o", tmp_path / "x.txt"), "World.size")
     refused(call("corpus", "python", "--package", "no_such_package", "-o", tmp_path / "x.txt"), "no_such_package")
@@ -97,7 +97,7 @@ def test_wrong_names_and_values(call, text, model, tmp_path):
     refused(call("plot", "map", model, "zeppelin", "king", "-o", tmp_path / "x.svg"), "zeppelin")
     refused(call("evaluate", model, "--analogies", text), "line 1")
     refused(call("verify", tmp_path / "nothing"), "No model folder")
-    refused(call("info", tmp_path / "nothing"), "No file")
+    refused(call("info", tmp_path / "nothing"), "There is no file")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,7 +130,7 @@ VECTOR_FILES = {
     "other width than said": (b"2 3\na 1 2\nb 3 4\n", "3"),
     "2^60 rows": (b"%d 2\na 1 2\n" % 2**60, ""),
     "2^60 dimensions": (b"2 %d\na 1 2\n" % 2**60, ""),
-    "cut binary": (b"2 4\na " + struct.pack("<4f", 1, 2, 3, 4) + b"\nb \0\0", "cut"),
+    "cut binary": (b"2 4\na " + struct.pack("<4f", 1, 2, 3, 4) + b"\nb \0\0", "truncated"),
     "empty": (b"", "empty"),
     "text that is no table": (b"once upon a time\nthere was\n", "rows and dimensions"),
     "fastText model": ((793712314).to_bytes(4, "little") + b"\0" * 64, ".vec"),
@@ -150,7 +150,7 @@ def test_odd_but_usable_vectors(call, tmp_path):
     (tmp_path / "v.txt").write_bytes(b"4 2\na 1 0\nb 1 1\na 0 1\nzero 0 0\n")
     result = call("neighbors", tmp_path / "v.txt", "a", "zero")
     assert result.exit_code == 0 and "b    0.71" in result.stdout
-    assert result.stderr.startswith("note: ") and "repeat a word ('a' first)" in result.stderr
+    assert result.stderr.startswith("note: ") and "1 rows repeat an earlier word" in result.stderr
     assert "The vector of 'zero' is zero: nothing is near it." in result.stderr
     firth.write_vectors(firth.Vectors(["new york", "b"], [[1, 0], [0, 1]]), tmp_path / "v.safetensors")
     refused(call("convert", tmp_path / "v.safetensors", tmp_path / "out.txt"), "'new york'", ".safetensors")

@@ -152,7 +152,7 @@ def test_fasttexts_files(call, place):
         (["evaluate", "model", "--labelled", "plain.txt"], "None of the 11 texts has a label to compare with."),
         (
             ["evaluate", "model", "--labelled", "test.jsonl", "--column", "words"],
-            "no column 'label'; there are words, topic",
+            "no column 'label'; the columns are words, topic",
         ),
         (["train", "fasttext_classifier", "plain.txt", "-o", "x"], "at least two different labels; got none"),
     ],
@@ -171,4 +171,4 @@ def test_a_classifier_without_data_is_a_question_of_usage(call):
 def test_the_column_of_labels_is_asked_for(call, place):
     (place / "reviews.csv").write_text("text,stars\nfine,5\n")
     told = call("train", "fasttext_classifier", "reviews.csv", "-o", "m", code=1)
-    assert "line 1: no column 'label'; there are text, stars. Which one is the label? Pass label=" in told.stderr
+    assert "line 1: no column 'label'; the columns are text, stars. Pass label=" in told.stderr

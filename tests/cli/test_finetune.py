@@ -204,7 +204,7 @@ REVIEWS = ["reviews.csv", "-o", "m", "--text", "review", "--label", "mood"]
     ("arguments", "rule"),
     [
         (["finetune", "text_classifier", "base", *REVIEWS, "--text", "body"], "no column 'body'; it has review, mood"),
-        (["finetune", "text_classifier", "base", *REVIEWS[:3]], "Which one is the text? Pass text=… (--column)"),
+        (["finetune", "text_classifier", "base", *REVIEWS[:3]], "Pass text=… (--column)"),
         (["finetune", "text_classifier", "base", *REVIEWS[:5]], "Pass label=… (--label)"),
         (["finetune", "pairs", "base", *REVIEWS], "name them by --column and --other"),
         (["finetune", "text_classifier", "nothing", *REVIEWS], "No model folder at nothing"),

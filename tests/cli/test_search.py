@@ -215,7 +215,7 @@ def test_mistakes(call, indexed, model, text, tmp_path):
     (tmp_path / "empty.txt").write_text("")
     refused(call("index", model, tmp_path / "empty.txt", "-o", tmp_path / "i"), "nothing to index")
     refused(
-        call("index", model, text, "-o", tmp_path / "j", "--attributes", "year"), "plain text, without a column 'year'"
+        call("index", model, text, "-o", tmp_path / "j", "--attributes", "year"), "plain text and has no column 'year'"
     )
     (tmp_path / "two.jsonl").write_text('{"body": "king", "text": "queen"}\n')
     two = ("index", model, tmp_path / "two.jsonl", "--column", "body", "--attributes", "text", "-o", tmp_path / "j")

@@ -30,7 +30,7 @@ def refused(result, *parts):
 def test_models_that_are_not_there_are_refused(call, tmp_path, model):
     refused(call("serve", tmp_path / "none"), "There is no model at")
     (tmp_path / "reviews.csv").write_text("text,stars\nfine,5\n")
-    refused(call("serve", tmp_path / "reviews.csv"), "none of the formats Firth reads")
+    refused(call("serve", tmp_path / "reviews.csv"), "not in a format that Firth reads")
     refused(call("serve", tmp_path), "neither a model nor an index")
     refused(call("serve", model, model), "Two are called 'model'", "other=")
 

@@ -90,7 +90,7 @@ def test_what_is_refused(call, translator, model, files, tmp_path):
     file = failed(call("translate", translator, "a dog", files / "val.en"))
     assert "val.en is a file" in file and f"- < {files / 'val.en'}" in file
     train = ("train", "seq2seq", "-o", tmp_path / "m", *SMALL)
-    assert "holds one side" in failed(call(*train, files / "train.en"))
+    assert "is a single text file" in failed(call(*train, files / "train.en"))
     assert "has more lines than" in failed(call(*train, files / "train.en", files / "val.xx"))
     lacking = failed(call(*train, files / "train.tsv"))
     assert "no column 'source'" in lacking and "Pass source=… (--source)" in lacking

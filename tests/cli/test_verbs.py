@@ -219,7 +219,7 @@ def test_vectors_that_all_point_one_way_are_told(call, model, tmp_path):
 def test_a_text_is_not_a_file(call, model):
     for verb in ("embed", "predict"):
         refused = call(verb, model, "a fine text")
-        assert refused.exit_code == 1 and "A text itself goes to standard input (-), or in Python" in refused.stderr
+        assert refused.exit_code == 1 and "To pass a text itself, use standard input (-)" in refused.stderr
         assert len(call(verb, model, "a fine text " * 1000).stderr) < 300
 
 

@@ -231,6 +231,7 @@ def test_squad_files_are_read(tmp_path):
     (tmp_path / "bad.json").write_text('{"data": [{"paragraphs": [{}]}]}')
     with refuses("malformed_data", path=tmp_path / "bad.json", reason_type="KeyError"):
         firth.Questions(tmp_path / "bad.json")
+    assert error.value.code == "malformed_data" and error.value.values["reason"] == "missing key 'qas'"
     for start in ("8", 8.5, [8]):
         (tmp_path / "bad.json").write_text(json.dumps(squad([[{"text": "king", "answer_start": start}]])))
         with refuses("malformed_data", path=tmp_path / "bad.json", reason_type="TypeError"):

@@ -332,8 +332,9 @@ def test_tokenizers_that_do_not_belong(folder):
     with pytest.raises(firth.FirthError, match=r"\[CLS\] A \[SEP\] B \[SEP\].*writes nothing around it"):
         firth.load(folder)
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(firth.FirthError, match="holds no tokenizer"):
+    with pytest.raises(firth.FirthError) as error:
         firth.load(folder)
+    assert error.value.code == "invalid_tokenizer" and "tokenizer.json" in error.value.values["expected"]
     (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENIZER.ids))
     assert firth.load(folder).tokenizer.ids == TOKENIZER.ids
 

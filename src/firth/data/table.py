@@ -79,7 +79,7 @@ class Table:
                 available = ", ".join(found_columns.columns) or "none"
                 raise FirthError(
                     "unknown_column",
-                    "The table has no column {name!r}; the columns are {available}.{hint}",
+                    "The table has no column {name!r}; it has {available}.{hint}",
                     name=name,
                     available=available,
                     hint=column_hint(name),
@@ -113,7 +113,7 @@ class Table:
         if name not in self._columns:
             raise FirthError(
                 "unknown_column",
-                "The table has no column {name!r}; the columns are {available}.",
+                "The table has no column {name!r}; it has {available}.",
                 name=name,
                 available=", ".join(self.names) or "none",
             )

@@ -81,7 +81,7 @@ def sentence_of(row: Any, where: str, text: str, tags: str) -> Sentence:
             available = ", ".join(map(str, row)) or "none"
             raise FirthError(
                 "malformed_data",
-                "{where} has no column {name!r}; the columns are {available}.{hint}",
+                "{where} has no column {name!r}; it has {available}.{hint}",
                 where=where,
                 name=missing[0],
                 available=available,
