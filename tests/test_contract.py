@@ -317,9 +317,9 @@ def test_labels_as_a_second_argument_are_refused(method):
 
 @pytest.mark.parametrize("method", [method for method in METHODS.values() if method.needs_start])
 def test_a_missing_or_unsuitable_start_is_refused(method):
-    with refuses("missing_start", method=method.__name__):
+    with refuses("missing_start"):
         small(method).fit(data_of(method))
-    with refuses("incompatible_start", method=method.__name__):
+    with refuses("incompatible_start"):
         small(method).fit(data_of(method), start=firth.Counts().fit(SENTENCES))
 
 

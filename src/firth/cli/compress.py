@@ -15,7 +15,7 @@ from firth.core.errors import FirthError
 if TYPE_CHECKING:
     from firth.core.run import Run
     from firth.data.table import Table
-    from firth.evaluate import CompressionResult, Compressed
+    from firth.evaluate import Compressed, CompressionResult
 
 WORDS = 1000  # of a corpus: the most frequent ones are its columns
 TEXTS = (".txt", ".txt.gz", ".txt.xz")
@@ -171,7 +171,7 @@ def networks(
 
 def with_baseline(result: CompressionResult, rows: Any, alone: Any, labels: Any, seed: int) -> CompressionResult:
     """The same with two rows to hold it against: the rows as they are, and columns drawn independently."""
-    from firth.evaluate import CompressionResult, Compressed, compression, two_sample
+    from firth.evaluate import Compressed, CompressionResult, compression, two_sample
 
     whole = compression(rows, {"the rows themselves": Compressed(rows)}, labels, k=result.k, seed=seed)
     nothing = next(iter(whole.scores.values()))._replace(dim=0, neighbors=float("nan"), probe=float("nan"))

@@ -12,8 +12,8 @@ from firth.evaluate.analogy import (
 )
 from firth.evaluate.answers import AnswerResult, answers
 from firth.evaluate.compression import (
-    CompressionResult,
     Compressed,
+    CompressionResult,
     compression,
     independent_rows,
     lost_variance,
