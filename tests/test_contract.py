@@ -316,10 +316,10 @@ def test_labels_as_a_second_argument_are_refused(method):
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS.values() if method.needs_start])
-def test_without_a_model_to_begin_with_it_says_so(method):
-    with pytest.raises(firth.FirthError, match="needs a model to begin with"):
+def test_a_missing_or_unsuitable_start_is_refused(method):
+    with refuses("missing_start"):
         small(method).fit(data_of(method))
-    with pytest.raises(firth.FirthError, match="begins with a BERT"):
+    with refuses("incompatible_start"):
         small(method).fit(data_of(method), start=firth.Counts().fit(SENTENCES))
 
 

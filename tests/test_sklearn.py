@@ -157,7 +157,7 @@ def test_texts_in_lists_series_and_columns():
     assert both.get_feature_names_out().tolist() == ["lsa__lsa0", "lsa__lsa1", "standardize__price"]
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.transform(texts).toarray(), expected)
-    for bad, message in ((frame, "one column; got 2"), ("red", "one text"), ([1], "number 0 is 1"), ([None], "None")):
+    for bad, message in ((frame, "one column; got 2"), ("red", "single str"), ([1], "number 0 is 1"), ([None], "None")):
         with pytest.raises(ValueError, match=message):
             model.transform(bad)
 

@@ -168,7 +168,7 @@ def test_tags_and_answers(call, place):
         "--overlong",
         "refuse",
     ]
-    assert "questions have more than 1 tokens; overlong=cut" in call(*short, code=1).stderr
+    assert "questions have more than 1 tokens. Use overlong=cut" in call(*short, code=1).stderr
 
 
 def test_a_sweep_judges_by_the_column_it_learns_from(call):
@@ -212,7 +212,7 @@ REVIEWS = ["reviews.csv", "-o", "m", "--text", "review", "--label", "mood"]
         (["predict", "base", "reviews.csv", "--column", "review"], "(bert) does not predict labels"),
         (["predict", "base", "reviews.csv", "--other", "other"], "pairs are for"),
         (["answer", "base", "--question", "a", "--passage", "b"], "answers no questions (bert)"),
-        (["train", "text_classifier", *REVIEWS], "needs a model to begin with"),
+        (["train", "text_classifier", *REVIEWS], "needs a pretrained model"),
         (["plot", "curve", "base", "-o", "x.png"], "needs scores on dev data"),
     ],
 )

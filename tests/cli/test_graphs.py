@@ -82,7 +82,7 @@ def test_what_is_no_graph_is_one_line(call, tmp_path, name):
 def test_labels_that_fit_no_node_are_one_line(call, model, tmp_path):
     (tmp_path / "labels.txt").write_text("nobody-here 1\n")
     result = call("evaluate", model, "--nodes", tmp_path / "labels.txt")
-    assert result.exit_code == 1 and "of 1 labelled nodes 0 have a vector" in result.stderr
+    assert result.exit_code == 1 and "0 of 1 labeled nodes have a vector" in result.stderr
     two = call("train", "deepwalk", tmp_path / "labels.txt", tmp_path / "labels.txt", "-o", tmp_path / "m")
     assert two.exit_code == 1 and "A graph is one file; got 2" in two.stderr
 

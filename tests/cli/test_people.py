@@ -168,7 +168,7 @@ def test_evaluate_reads_the_columns_that_train_reads(call, als, files, tmp_path)
 
 def test_a_test_without_news_is_said_in_words(call, als, files):
     told = call("evaluate", als, "--ratings", files / "train.tsv")
-    assert "Nothing can be measured" in told.stdout and "nan" not in told.stdout
+    assert "Nothing could be evaluated" in told.stdout and "nan" not in told.stdout
 
 
 def test_unknown_items_are_counted(call, als):

@@ -326,9 +326,9 @@ def test_bad_pairs_are_refused(call, bert, tmp_path):
         ("a.csv", "one,two\n", "has no pairs"),
         ("b.csv", "one,two,1\nthree,four,x\n", "row 2"),
         ("c.txt", "one two 1\n", ".csv, .tsv or .jsonl"),
-        ("d.jsonl", "{broken\n", "can't be read as jsonl"),
-        ("e.csv", "one,two,1\n", "at least 20"),
-        ("g.csv", "one,two,1\n" * 30, "scores that differ"),
+        ("d.jsonl", "{broken\n", "cannot be read as jsonl"),
+        ("e.csv", "one,two,1\n", "At least 20"),
+        ("g.csv", "one,two,1\n" * 30, "scores must differ"),
     ):
         (tmp_path / name).write_text(text)
         refused(call("pool", bert, "-o", tmp_path / "x", "--choose", tmp_path / name), part)

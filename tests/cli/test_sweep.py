@@ -48,7 +48,7 @@ def test_killed_again_and_again_it_ends_as_an_unbroken_one(start, call, text, pa
     assert sorted(path.name for path in (tmp_path / "broken").iterdir()) == ["best", "lock", "sweep.json"]
     firth.verify(tmp_path / "broken" / "best")
     shown = call(*command, "-o", tmp_path / "whole")  # nothing is left to do
-    assert shown.exit_code == 0 and "On 150 items that did not choose: chosen" in shown.stdout
+    assert shown.exit_code == 0 and "On 150 held-out test items: best" in shown.stdout
     told = json.loads(call("info", tmp_path / "whole", "--json").stdout)
     assert told["kind"] == "sweep" and told["trials"] == 5 and told["best"]["score"] == whole["best"]["score"]
     asked = call("neighbors", tmp_path / "whole", "king")
@@ -61,10 +61,10 @@ def test_bad_requests(call, text, pairs, tmp_path):
         ((), "A sweep chooses by one task"),
         (("--similarity", pairs, "--analogies", pairs), "got --similarity, --analogies"),
         (("--similarity", pairs, "--try", "dimm=3"), "no option 'dimm'"),
-        (("--similarity", pairs, "--try", "dim=3:x"), "takes whole numbers"),
+        (("--similarity", pairs, "--try", "dim=3:x"), "takes integers"),
         (("--similarity", tmp_path / "none.tsv"), "none.tsv"),
         (("--similarity", pairs, "--budget", -1), "above 0"),
-        (("--ratings", pairs, "--try", "dim=3"), "None of 2 trials gave a score"),
+        (("--ratings", pairs, "--try", "dim=3"), "None of the 2 trials has a score"),
     ):
         result = call(*start, *arguments)
         assert result.exit_code in (1, 2) and message in result.stderr, result.stderr

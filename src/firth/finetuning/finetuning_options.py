@@ -39,7 +39,7 @@ class TuningOptions(GradientOptions):
         "linear", "how the learning rate falls after warmup", choices=("cosine", "linear", "inverse_sqrt", "none")
     )
     weight_decay: float = option(0.01, "of matrices; not of biases and norms", low=0, high=10)
-    beta2: float = option(0.999, "AdamW's decay rate of the second moment", low=0, high=0.99999)
+    beta2: float = option(0.999, "decay rate of AdamW's second moment", low=0, high=0.99999)
     batch_tokens: int = option(65536, "most tokens per forward pass; gradients of a step are accumulated", low=1)
     max_length: int | None = option(None, "most tokens of a text or pair; none = the base's positions", low=1)
     overlong: str = option(

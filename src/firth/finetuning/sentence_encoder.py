@@ -44,7 +44,7 @@ class SentenceEncoder(GradientOptions):
         "linear", "how the learning rate falls after warmup", choices=("cosine", "linear", "inverse_sqrt", "none")
     )
     weight_decay: float = option(0.01, "of matrices; not of biases and norms", low=0, high=10)
-    beta2: float = option(0.999, "AdamW's decay rate of the second moment", low=0, high=0.99999)
+    beta2: float = option(0.999, "decay rate of AdamW's second moment", low=0, high=0.99999)
 
     def __post_init__(self) -> None:
         super().__post_init__()
