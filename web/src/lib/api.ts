@@ -86,7 +86,12 @@ export async function file(path: string, body: unknown): Promise<[Blob, Headers]
 }
 
 /** Numbers as they lie in memory, with what the server says of them in its headers. While they are made, `soFar` is told. */
-export async function bytes<T>(path: string, query: Query, signal: AbortSignal, soFar: (told: T) => void): Promise<[ArrayBuffer, Headers]> {
+export async function bytes<T>(
+  path: string,
+  query: Query,
+  signal: AbortSignal,
+  soFar: (told: T) => void,
+): Promise<[ArrayBuffer, Headers]> {
   for (;;) {
     const answer = await call(address(path, query), { signal });
     if (answer.status !== 202) return [await answer.arrayBuffer(), answer.headers];

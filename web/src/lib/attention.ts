@@ -62,7 +62,9 @@ export function strongest(attention: Attention): { layer: number; head: number; 
     heads.forEach((rows, head) =>
       rows.forEach((row, query) =>
         row.forEach((weight, key) => {
-          const far = cross || (Math.abs(query - key) > 1 && !attention.marks[query] && attention.queries[query] !== attention.keys[key]);
+          const far =
+            cross ||
+            (Math.abs(query - key) > 1 && !attention.marks[query] && attention.queries[query] !== attention.keys[key]);
           const words = isWord(attention.queries[query]) && isWord(attention.keys[key]) && !attention.marks[key];
           const worth = weight * (cross ? 1 : 1 + Math.abs(query - key) / 10); // a far look tells more than a near one
           if (worth > found.worth && far && words) Object.assign(found, { layer, head, query, worth });

@@ -25,7 +25,8 @@ export interface Cell {
 
 /** Where a code is seen on the plane. */
 export function seen(space: Space, code: number[]): [number, number] {
-  const along = (axis: number[] = []) => axis.reduce((sum, part, place) => sum + part * ((code[place] ?? 0) - (space.center[place] ?? 0)), 0);
+  const along = (axis: number[] = []) =>
+    axis.reduce((sum, part, place) => sum + part * ((code[place] ?? 0) - (space.center[place] ?? 0)), 0);
   return [along(space.axes[0]), along(space.axes[1])];
 }
 
@@ -43,6 +44,9 @@ export function frame(space: Space): { x: [number, number]; y: [number, number] 
   };
   const [x, y] = [side(0), side(1)];
   const half = Math.max(x[1] - x[0], y[1] - y[0], 1e-6) * 0.56;
-  const around = ([low, high]: [number, number]): [number, number] => [(low + high) / 2 - half, (low + high) / 2 + half];
+  const around = ([low, high]: [number, number]): [number, number] => [
+    (low + high) / 2 - half,
+    (low + high) / 2 + half,
+  ];
   return { x: around(x), y: around(y) };
 }

@@ -13,7 +13,8 @@ export function download(name: string, content: Blob): void {
 export type Cell = string | number | boolean | null | undefined;
 
 /** What a spreadsheet would take for a formula (server/workbench/exporting.py has the same rule); numbers are none. */
-const formula = (text: string) => /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text);
+const formula = (text: string) =>
+  /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text);
 
 /** A table for people and their spreadsheets: a text that would be run as a formula gets a leading apostrophe. */
 export function saveCsv(name: string, header: string[], rows: Cell[][]): void {
@@ -32,9 +33,24 @@ export function saveCsv(name: string, header: string[], rows: Cell[][]): void {
 }
 
 const SHOWN = [
-  "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap",
-  "stroke-linejoin", "opacity", "font-size", "font-weight", "font-style", "font-family", "text-anchor",
-  "dominant-baseline", "letter-spacing", "visibility", "display",
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-opacity",
+  "stroke-dasharray",
+  "stroke-linecap",
+  "stroke-linejoin",
+  "opacity",
+  "font-size",
+  "font-weight",
+  "font-style",
+  "font-family",
+  "text-anchor",
+  "dominant-baseline",
+  "letter-spacing",
+  "visibility",
+  "display",
 ];
 
 /** A picture on its own: what the page's style sheets say stands as attributes, and the background is painted. */

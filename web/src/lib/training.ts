@@ -104,7 +104,14 @@ export function trainPython(run: Training, places: Places): string {
   const kinds = new Map(run.method.fields.map((field) => [field.name, field.kind]));
   const data = Object.entries(run.data).map(([name, value]) => {
     const kind = kinds.get(name);
-    const read = kind === "columns" ? String(value).split(",").map((one) => one.trim()) : kind === "source" ? places.source(String(value)) : value;
+    const read =
+      kind === "columns"
+        ? String(value)
+            .split(",")
+            .map((one) => one.trim())
+        : kind === "source"
+          ? places.source(String(value))
+          : value;
     return [name.replace("-column", ""), read];
   });
   const opened = [python(places.data), keywords(Object.fromEntries(data))].filter(Boolean).join(", ");
