@@ -11,7 +11,7 @@ import firth
 def test_models_are_compared_on_ones_own_data(page, studio, shot, accessible):
     page.goto(f"{studio.address}/#/compare?model=skipgram&model=lsa&data=root%2Ftickets.csv")
     page.get_by_label("Labels, for classification").select_option("kind")
-    page.get_by_label("Documents drawn").fill("300")
+    page.get_by_label("Sampled documents").fill("300")
     page.get_by_role("button", name="Compare 2").click()
     expect(page.get_by_text("Use lsa")).to_be_visible(timeout=90_000)
     table = page.get_by_role("table", name="Metrics")

@@ -24,7 +24,7 @@ def test_two_methods_are_trained_and_appear_among_the_models(page, studio, shot,
     expect(page.get_by_role("img", name="Loss")).to_be_visible()
     title, caption = (
         found.bounding_box()
-        for found in (page.get_by_role("heading", name="Loss"), page.get_by_text("compare the shapes"))
+        for found in (page.get_by_role("heading", name="Loss"), page.get_by_text("compare their shapes"))
     )
     assert caption["x"] == title["x"] and caption["y"] >= title["y"] + title["height"]  # below it, not beside it
     shot(page, "train")
