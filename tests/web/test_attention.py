@@ -30,7 +30,7 @@ def test_attention_of_a_sentence(view: Open, accessible: Any, shot: Any) -> None
     shot(page, "attention")
     page.get_by_text("Hide special tokens").click()
     page.get_by_role("button", name="Lines").click()
-    picture = page.get_by_role("img", name=re.compile("^Layer 2, head 4: the looks most at"))
+    picture = page.get_by_role("img", name=re.compile("^Layer 2, head 4: the attends most to"))
     every = picture.locator("line").count()
     picture.get_by_text("river").first.hover()
     assert 0 < picture.locator("line").count() < every

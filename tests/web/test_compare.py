@@ -74,7 +74,7 @@ def test_models_keep_their_names_in_the_command(view):
 
 
 def test_the_button_is_called_what_the_page_says(view):
-    for models, action in (("model=words", "Measure"), ("model=words&model=other", "Compare")):
+    for models, action in (("model=words", "Evaluate"), ("model=words&model=other", "Compare")):
         page = view(f"compare?{models}")
         expect(page.get_by_text(f"then press {action}.")).to_be_visible()
         expect(page.get_by_role("button", name=f"{action} {models.count('model')} model")).to_be_visible()

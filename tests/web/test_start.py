@@ -50,7 +50,7 @@ def test_what_was_made_before_is_there_after_a_restart(open_page: Open, tmp_path
         for name in ("sea", "lines"):
             expect(card.filter(has=page.get_by_role("heading", name=name, exact=True))).to_be_visible()
         page.get_by_role("navigation").get_by_role("link", name="Train", exact=True).click()
-        page.get_by_text("1 run of earlier starts").click()
+        page.get_by_text("1 run of earlier sessions").click()
         run = page.locator(".job.finished", has_text="sea")
         expect(run).to_contain_text("loss")
         accessible(page)

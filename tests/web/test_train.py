@@ -50,7 +50,7 @@ def test_a_run_is_stopped_and_goes_on(page, studio):
     assert int(run.locator("strong").inner_text().split()[0]) >= stopped
     run.get_by_role("button", name="Stop").click()
     expect(run.get_by_text("stopped", exact=True)).to_be_visible(timeout=JOB)
-    run.get_by_role("button", name="Take long from the list").click()
+    run.get_by_role("button", name="Remove long from the list").click()
     expect(run).to_have_count(0)
 
 
