@@ -37,7 +37,8 @@ def test_a_class_is_shown_why_bank_has_two_meanings(view: Open, accessible: Any,
     last = distances(page)
     apart = [last[pair] for pair in ((0, 2), (0, 3), (1, 2), (1, 3))]
     assert max(first.values()) < 0.1 and last[0, 1] < min(apart) and last[2, 3] < min(apart)
-    expect(page.get_by_role("img", name=re.compile("^Trajectories of 4 occurrences of bank"))).to_be_visible()
+    trajectories = re.compile("^Trajectories of 4 occurrences of bank through 7 layers")
+    expect(page.get_by_role("img", name=trajectories)).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("^Distances by layer. In the last: 1–2"))).to_be_visible()
     accessible(page)
     shot(page, "senses")
