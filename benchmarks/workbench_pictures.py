@@ -99,14 +99,14 @@ def opened(browser: Browser, address: str, name: str) -> Page:
     expect(page.get_by_text("Opening the models")).to_have_count(0)
     settled(page)
     if name in ("map", "groups"):
-        expect(page.get_by_role("list", name="Colours")).to_be_visible()
-        expect(page.get_by_text(re.compile("the picture keeps .* nearest"))).to_be_visible()
+        expect(page.get_by_role("list", name="Colors")).to_be_visible()
+        expect(page.get_by_text(re.compile("the map preserves .* nearest"))).to_be_visible()
     elif name == "compare":
         page.get_by_role("button", name="Compare 3").click()
         expect(page.get_by_text(re.compile("^Use .*: best"))).to_be_visible()
     elif name == "write":
         for tokens in range(1, 7):
-            page.get_by_role("button", name="Draw one").click()
+            page.get_by_role("button", name="Sample one").click()
             expect(page.get_by_label("The text so far").get_by_role("button")).to_have_count(tokens)
     elif name == "latent":
         box = page.get_by_role("application").bounding_box()

@@ -16,7 +16,7 @@ from firth.data.world import World
 
 @pytest.fixture(scope="session")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of small models: of words, counting, contextual, fine-tuned, static, of a table."""
+    """Folders of small models: word vectors, counts, contextual, fine-tuned, static, table."""
     folder = tmp_path_factory.mktemp("served")
     world = World(seed=21)
     sentences = list(world.sentences(800))
@@ -38,7 +38,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def indexed(places: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of sentences, made with the model of words."""
+    """An index of sentences with the word vector model."""
     folder = tmp_path_factory.mktemp("index") / "texts"
     model = firth.load(places["words"])
     sentences = list(World(seed=21).sentences(200))
@@ -51,12 +51,12 @@ def indexed(places: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="session")
 def client(places: dict[str, Path], indexed: Path) -> Iterator[httpx.Client]:
-    """Of a server with all of them."""
+    """A client of a server with all models."""
     with serving(models=places, indexes={"texts": indexed}) as found:
         yield found
 
 
 @pytest.fixture
 def api(client: httpx.Client) -> Callable[[], dict[str, str]]:
-    """The header that the workbench's page sends."""
+    """The header that the workbench sends."""
     return lambda: {"X-Firth-Token": client.settings.token}  # type: ignore[attr-defined]

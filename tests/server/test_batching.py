@@ -19,7 +19,7 @@ from firth.server.reading import ReadInputs
 
 
 class Words:
-    """A reader whose rows are the lengths of the texts; it notes its batches and waits for leave to compute."""
+    """A reader whose rows are the lengths of the texts; it records its batches and waits for permission to compute."""
 
     def __init__(self, open=True):
         self.batches, self.leave = [], threading.Event()
@@ -39,13 +39,13 @@ def reading(*texts):
 
 
 async def waiting(batcher, count):
-    """Until so many wait behind the batch that is computed."""
+    """Wait until so many requests are queued behind the current batch."""
     while len(batcher.waiting) < count:
         await asyncio.sleep(0.001)
 
 
 def batches_of(jobs, batch_tokens=10):
-    """What is computed for requests that come while the first is being computed."""
+    """Return the batches of requests that arrive while the first is being computed."""
 
     async def run():
         reader, batcher = Words(open=False), Batcher(batch_tokens, 1000, lambda *_: None)
@@ -64,13 +64,13 @@ def batches_of(jobs, batch_tokens=10):
     return run_alone(run())
 
 
-def test_what_waits_is_computed_together_up_to_the_budget():
+def test_queued_requests_share_batches_up_to_the_token_limit():
     batches, answers = batches_of([["aaaa"], ["bbb", "cc"], ["dddd"], ["e"]])
     assert batches == [["aaaa", "bbb", "cc"], ["dddd", "e"]]
     assert [answer.ravel().tolist() for answer in answers] == [[4], [3, 2], [4], [1]]
 
 
-def test_a_long_request_goes_in_parts_behind_the_others():
+def test_a_long_request_is_split_and_queues_behind_the_others():
     batches, answers = batches_of([["aaaaa"] * 5, ["b"], ["c"]])
     assert batches == [["aaaaa", "aaaaa"], ["b", "c", "aaaaa"], ["aaaaa", "aaaaa"]]
     assert answers[0].ravel().tolist() == [5] * 5
@@ -81,14 +81,14 @@ def test_a_text_longer_than_a_batch_is_computed_alone():
     assert batches == [["a" * 50], ["b"]]
 
 
-def test_only_the_request_at_fault_fails():
+def test_only_the_faulty_request_of_a_batch_fails():
     batches, answers = batches_of([["good"], ["bad"], ["well"]])
     assert batches[0] == ["good", "bad"] or batches[0] == ["good", "bad", "well"]
     assert isinstance(answers[1], RuntimeError)
     assert [answers[0].ravel().tolist(), answers[2].ravel().tolist()] == [[4], [4]]
 
 
-def test_a_new_models_requests_are_not_mixed_with_the_old_ones():
+def test_a_batch_has_requests_of_one_model_only():
     async def run():
         old, new, batcher = Words(open=False), Words(), Batcher(100, 1000, lambda *_: None)
         tasks = [asyncio.ensure_future(batcher.rows(old, reading("first")))]
@@ -105,7 +105,7 @@ def test_a_new_models_requests_are_not_mixed_with_the_old_ones():
     assert run_alone(run()) == ([["first"], ["next"]], [["next", "next"]])
 
 
-def test_a_job_counts_what_fits():
+def test_a_job_counts_the_inputs_that_fit():
     async def run():
         job = Job(Words(), reading("aaa", "bb", "cccc"))
         return [job.next_part(room) for room in (0, 2, 3, 5, 8, 9)]
@@ -124,7 +124,7 @@ def slow(places):
 
 @contextlib.contextmanager
 def held(places, answer_seconds):
-    """A server whose model computes when `client.reader.leave` is set, and then at once."""
+    """A server whose model computes once `client.reader.leave` is set."""
     limits = {"answer_seconds": answer_seconds, "queue_tokens": 20, "batch_tokens": 8}
     with serving(models={"words": places["words"]}, **limits) as client:
         assert client.post("/embed", json={"inputs": "king"}).status_code == 200
@@ -187,7 +187,7 @@ def test_requests_of_disconnected_clients_are_not_computed(slow):
     assert ["nobody"] not in slow.reader.batches
 
 
-def test_a_fault_is_told_without_its_message(slow, caplog):
+def test_faults_are_logged_without_their_message(slow, caplog):
     slow.reader.leave.set()
     answer = ask(slow, "bad")
     assert answer.status_code == 500 and answer.json()["error_type"] == "fault"

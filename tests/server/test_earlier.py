@@ -26,13 +26,13 @@ def ask(client: httpx.Client, path: str, **body):
 
 
 def ended(client, job):
-    """The job once it has ended."""
+    """Return the job once it has ended."""
     assert until(lambda: state(client, job) not in ACTIVE, 120)
     return ask(client, f"/api/jobs/{job['id']}")
 
 
 def begun(client, job):
-    """Waits until it has learned something."""
+    """Wait until the run has made progress."""
     assert until(lambda: ask(client, f"/api/jobs/{job['id']}")["curve"]["x"] or state(client, job) not in ACTIVE, 120)
     assert state(client, job) == "running", ask(client, f"/api/jobs/{job['id']}")
 
@@ -43,7 +43,7 @@ def state(client, job):
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """A root in which a first server made a model, an index, a corpus, and a run that was stopped."""
+    """A root in which a first server created a model, an index, a corpus and a stopped run."""
     folder = tmp_path_factory.mktemp("earlier")
     (folder / "sea.txt").write_text("\n".join(World(seed=3).sentences(400)) + "\n", encoding="utf-8")
     with serving(root=folder) as client:
@@ -71,7 +71,7 @@ def again(root):
         yield client
 
 
-def test_models_indexes_and_data_are_there_again_and_not_opened(again, root):
+def test_models_indexes_and_data_are_restored_without_being_loaded(again, root):
     found = ask(again, "/api/models")
     models = {model["name"]: model for model in found["models"]}
     assert set(models) == {"sea", "deep/small"} and found["indexes"] == ["texts"]
@@ -86,7 +86,7 @@ def test_models_indexes_and_data_are_there_again_and_not_opened(again, root):
     assert served.loaded() == [] and not any(entry.resource for entry in served._indexes.values())
 
 
-def test_what_is_there_again_is_used(again):
+def test_restored_models_and_indexes_can_be_used(again):
     hits = ask(again, "/api/search", index="texts", query="the king", mode="both")["hits"]
     assert len(hits) == 10 and "sea" in again.app.state.models.loaded()
     assert ask(again, "/api/map/about?of=model/deep/small/words")["rows"] == 4
@@ -129,7 +129,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("typed", COMMANDS)
-def test_a_run_goes_on_only_by_a_command_that_stays_in_the_root(root, tmp_path, typed):
+def test_a_run_can_only_be_resumed_if_its_paths_are_inside_the_root(root, tmp_path, typed):
     own = tmp_path / "root"
     (own / "run" / UNFINISHED).mkdir(parents=True)
     (own / "sea.txt").write_text("a b c\n" * 50)
@@ -143,7 +143,7 @@ def test_a_run_goes_on_only_by_a_command_that_stays_in_the_root(root, tmp_path, 
         assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
 
 
-def test_names_of_the_command_line_come_first(root, places):
+def test_names_of_the_command_line_take_precedence(root, places):
     with serving(models={"sea": places["words"], "mine": root / "deep" / "small"}, root=root) as client:
         paths = {model["name"]: model["path"] for model in ask(client, "/api/models")["models"]}
     assert paths["sea"] == str(places["words"]) and Path(paths[f"{root.name}/sea"]) == root.resolve() / "sea"

@@ -49,7 +49,7 @@ def exported(client, **body):
     return answer, list(csv.DictReader(io.StringIO(answer.text, newline="")))
 
 
-def test_every_selected_row_is_written_with_all_that_is_known_of_it(bench):
+def test_every_selected_row_is_exported_with_all_its_columns(bench):
     picked = list(range(ROWS - 1, -1, -1))[: ROWS - 500]  # more than the page lists, in an order of its own
     answer, rows = exported(bench, of="index/many", rows=picked, k=4)
     assert list(rows[0]) == ["key", "text", "year", "group", "map_group", "x", "y"]
@@ -73,7 +73,7 @@ def test_cells_that_look_like_formulas_are_escaped_and_counted(bench):
     assert exported(bench, of="index/many", rows=[7], k=2)[1][0]["text"] == "plain"
 
 
-def test_words_are_written_with_their_counts(bench):
+def test_words_are_exported_with_their_counts(bench):
     about = bench.get("/api/map/about", params={"of": "model/words/words"}).json()
     _, rows = exported(bench, of="model/words/words", rows=[0, 3], k=3)
     assert list(rows[0]) == ["key", "count", "group", "x", "y"]
@@ -86,10 +86,10 @@ def test_rows_that_do_not_exist_are_refused(bench):
 
 
 @pytest.mark.parametrize("text", ["=1", "+a", "-a", "@a", "\ta", "\ra", "\na", "-1-2", "-", "＝1", "＋a"])
-def test_what_a_spreadsheet_may_run_is_escaped(text):
+def test_formulas_are_escaped(text):
     assert escaped(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["", "a", "a=1", "-1", "+1.5", "-1e-5", "-.5", "'=1", " =1", "1,5", "−1"])
-def test_numbers_and_other_texts_stay_as_they_are(text):
+def test_numbers_and_other_texts_are_not_changed(text):
     assert escaped(text) == text

@@ -41,13 +41,13 @@ def server(places: dict[str, Path]) -> Iterator[tuple[int, int]]:
 
 
 def resident(process: int) -> int:
-    """Bytes of memory, the most the process has had."""
+    """Return the peak memory of the process in bytes."""
     status = Path(f"/proc/{process}/status").read_text()
     return 1024 * int(status.partition("VmHWM:")[2].split()[0])
 
 
 def sent_until_closed(port: int, head: bytes, piece: bytes) -> int:
-    """Bytes of `piece`, again and again, that the server took before it closed the connection."""
+    """Send `piece` repeatedly and return the bytes that the server accepted before it closed the connection."""
     sent = 0
     with socket.create_connection(("127.0.0.1", port), timeout=60) as line:
         try:
@@ -81,7 +81,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_request_without_end_is_cut_off(server: tuple[int, int], way: str) -> None:
+def test_an_endless_request_is_aborted(server: tuple[int, int], way: str) -> None:
     port, process = server
     before = resident(process)
     sent = sent_until_closed(port, *WAYS[way])
@@ -98,8 +98,8 @@ def test_health_answers_without_reading_a_body(server: tuple[int, int]) -> None:
     assert answer.startswith(b"HTTP/1.1 405") and b"connection: close" in answer.lower()
 
 
-def test_trailers_are_no_headers(places: dict[str, Path]) -> None:
-    """What follows the body can't change what the guard has checked, and a short trailer does no harm."""
+def test_trailers_are_not_headers(places: dict[str, Path]) -> None:
+    """Trailers cannot change the headers that the guard has checked, and short trailers are accepted."""
     with serving(models={"words": places["words"]}) as own:
         seen = []
 
@@ -115,7 +115,7 @@ def test_trailers_are_no_headers(places: dict[str, Path]) -> None:
     assert seen and "x-firth-token" not in seen[0] and seen[0]["host"] == "localhost"
 
 
-def test_requests_in_one_line_are_answered_as_far_as_they_are_taken_in(places: dict[str, Path]) -> None:
+def test_pipelined_requests_are_answered_up_to_the_limit(places: dict[str, Path]) -> None:
     request = b"GET /health HTTP/1.1\r\n" + LINE + b"\r\n"
     with serving(models={"words": places["words"]}) as own:
         address = own.base_url.host, own.base_url.port

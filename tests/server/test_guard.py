@@ -22,7 +22,7 @@ KEY = "a-key-of-twenty-signs"
 
 
 def raw(client, data, wait=30.0):
-    """What the server says to these bytes."""
+    """Send raw bytes and return the response."""
     with socket.create_connection((client.base_url.host, client.base_url.port), timeout=wait) as line:
         line.sendall(data)
         return heard(line)
@@ -64,17 +64,17 @@ def status(answer):
         ("@localhost", 403),
     ],
 )
-def test_only_known_hosts_are_answered(client, host, right):
+def test_only_allowed_hosts_are_answered(client, host, right):
     answer = raw(client, f"GET /v1/models HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
     assert status(answer) == right, answer
 
 
-def test_a_request_has_one_host(client):
+def test_a_request_must_have_one_host(client):
     assert status(raw(client, b"GET /v1/models HTTP/1.0\r\n\r\n")) == 400
     assert status(raw(client, b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")) == 400
 
 
-def test_further_hosts_are_allowed_by_name(places):
+def test_further_hosts_can_be_allowed(places):
     with serving(models={"words": places["words"]}, hosts=("box.home",)) as own:
         assert own.get("/health", headers={"Host": "box.home:8000"}).status_code == 200
         assert own.get("/health", headers={"Host": "other.home"}).status_code == 403
@@ -94,7 +94,7 @@ def test_further_hosts_are_allowed_by_name(places):
         ({"Sec-Fetch-Site": "same-site"}, 403),
     ],
 )
-def test_pages_of_other_sites_may_not_post(client, headers, right):
+def test_pages_of_other_sites_cannot_post(client, headers, right):
     own = f"http://{client.base_url.host}:{client.base_url.port}"
     given = {name: own if value == "SAME" else value.replace("SAME", own[7:]) for name, value in headers.items()}
     answer = client.post("/embed", json={"inputs": "a"}, headers=given)
@@ -102,7 +102,7 @@ def test_pages_of_other_sites_may_not_post(client, headers, right):
     assert not any(name.startswith("access-control") for name in answer.headers)
 
 
-def test_nobody_is_told_that_other_sites_may_ask(client):
+def test_cross_origin_requests_are_not_allowed(client):
     headers = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
     answer = client.options("/embed", headers=headers)
     assert answer.status_code == 405 and not any(name.startswith("access-control") for name in answer.headers)
@@ -148,7 +148,7 @@ def test_a_server_for_other_machines_needs_a_key():
     assert Settings(host="::1").is_local and not Settings(host="10.1.2.3", key=KEY).is_local
 
 
-def test_the_key_is_needed_everywhere_but_for_health(places, monkeypatch):
+def test_all_routes_but_health_need_the_key(places, monkeypatch):
     compared = []
     original = guard.hmac.compare_digest
     monkeypatch.setattr(guard.hmac, "compare_digest", lambda a, b: compared.append(a) or original(a, b))
@@ -194,7 +194,7 @@ def test_the_key_is_needed_everywhere_but_for_health(places, monkeypatch):
         "/v1/models/%ff%fe",
     ],
 )
-def test_no_path_leads_to_a_file(client, path):
+def test_no_path_reads_other_files(client, path):
     answer = raw(client, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     assert status(answer) in (400, 404), answer
     assert b"root:" not in answer and b"import " not in answer
@@ -211,7 +211,7 @@ def test_a_body_of_a_gigabyte_is_refused_before_it_is_sent(client):
 
 @pytest.fixture(scope="module")
 def small(places):
-    """A server with narrow limits."""
+    """A server with small limits."""
     with serving(
         models={"words": places["words"]},
         body_bytes=2000,
@@ -231,7 +231,7 @@ def test_a_body_without_a_length_is_counted(small):
 
 
 @pytest.mark.parametrize("length", ["x", "-5", "1e3", "9" * 30])
-def test_lengths_that_are_no_numbers_are_refused(small, length):
+def test_invalid_content_lengths_are_refused(small, length):
     answer = raw(small, f"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n".encode())
     assert status(answer) in (400, 413)
 
@@ -245,11 +245,11 @@ def test_lengths_that_are_no_numbers_are_refused(small, length):
         b"POST /embed HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
     ],
 )
-def test_who_is_slow_is_not_waited_for(small, data):
+def test_slow_requests_time_out(small, data):
     assert status(raw(small, data)) == 408
 
 
-def test_a_trickle_does_not_keep_a_connection(small):
+def test_a_trickle_of_bytes_times_out(small):
     with socket.create_connection((small.base_url.host, small.base_url.port), timeout=30) as line:
         line.sendall(b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n")
         for _ in range(400):
@@ -261,13 +261,13 @@ def test_a_trickle_does_not_keep_a_connection(small):
     pytest.fail("the connection was kept")
 
 
-def test_a_head_has_an_end(small):
+def test_endless_headers_are_refused(small):
     many = b"".join(b"X-%d: %s\r\n" % (number, b"y" * 200) for number in range(1000))
     assert status(raw(small, b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + many)) in (0, 431)
     assert small.get("/health").status_code == 200
 
 
-def test_who_does_not_read_is_not_written_to_for_ever(places):
+def test_a_client_that_does_not_read_is_disconnected(places):
     body = json.dumps({"inputs": ["the king was old"] * 2048}).encode()
     with serving(models={"counts": places["counts"]}, answer_seconds=2.0) as own, socket.socket() as line:
         own.post("/embed", json={"inputs": "king"})
@@ -281,14 +281,14 @@ def test_who_does_not_read_is_not_written_to_for_ever(places):
     assert answer.startswith(b"HTTP/1.1 200") and len(answer) < size
 
 
-def test_bodies_of_all_requests_are_bounded_together(places):
+def test_the_total_size_of_bodies_is_limited(places):
     with serving(models={"words": places["words"]}, held_bytes=100) as own:
         assert own.post("/embed", json={"inputs": "king"}).status_code == 200
         answer = own.post("/embed", json={"inputs": "king " * 50})
         assert answer.status_code == 429 and answer.headers["retry-after"] == "1"
 
 
-def test_connections_are_bounded(places):
+def test_the_number_of_connections_is_limited(places):
     with serving(models={"words": places["words"]}, connections=20, head_seconds=100.0) as own:
         address = own.base_url.host, own.base_url.port
         lines = [socket.create_connection(address, timeout=30) for _ in range(100)]
@@ -304,21 +304,21 @@ def test_connections_are_bounded(places):
 # ---- answers ----
 
 
-def test_every_answer_has_the_headers(client):
+def test_every_response_has_the_security_headers(client):
     for answer in (client.get("/"), client.get("/nope"), client.post("/embed"), client.get("/api/models")):
         assert "default-src 'self'" in answer.headers["content-security-policy"]
         assert "unsafe" not in answer.headers["content-security-policy"]
         assert answer.headers["x-content-type-options"] == "nosniff" and "server" not in answer.headers
 
 
-def test_the_page_of_routes_loads_nothing_from_elsewhere(client):
+def test_the_api_reference_loads_nothing_from_other_sites(client):
     for path in ("/docs", "/docs/docs.js", "/docs/docs.css"):
         answer = client.get(path)
         assert answer.status_code == 200 and "https://" not in answer.text and "<script>" not in answer.text
         assert " style=" not in answer.text and "onclick" not in answer.text
 
 
-def test_logs_are_json_and_hold_no_texts(client, caplog):
+def test_logs_are_json_without_texts(client, caplog):
     caplog.set_level(logging.INFO, "firth.server")
     client.post("/embed?secret=1", json={"inputs": "a secret text"}, headers={"X-Secret": "s"})
     client.get("/secret/path?token=secret")

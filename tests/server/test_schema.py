@@ -21,13 +21,13 @@ def described(client):
     return {f"{each.ok().method.upper()} {each.ok().path}": each.ok() for each in found}
 
 
-def test_every_route_is_tried(described):
+def test_every_route_is_tested(described):
     assert sorted(described) == sorted(OPERATIONS)
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["valid", "invalid"])
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_what_is_described_is_what_happens(described, name, mode):
+def test_responses_match_the_schema(described, name, mode):
     if mode is GenerationMode.NEGATIVE and not name.startswith("POST"):
         return  # there is nothing to be wrong
 

@@ -1,4 +1,4 @@
-"""`firth serve` as a process: told to stop while it is asked, it answers everyone who was let in."""
+"""`firth serve` as a process: when it is stopped under load, it answers all accepted connections."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BODY = json.dumps({"model": "words", "input": ["the king was old", "a river"]})
 
 @pytest.fixture
 def started(places, tmp_path):
-    """A process that serves, its port, and the file of its log."""
+    """A server process, its port and its log file."""
     paths = [str(Path(firth.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     command = [sys.executable, "-m", "firth", "serve", f"words={places['words']}", "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
@@ -36,7 +36,7 @@ def started(places, tmp_path):
 
 
 class Asking(threading.Thread):
-    """Asks again and again until it is not let in any more; notes what it got."""
+    """Send requests until connections are refused, and record the responses."""
 
     def __init__(self, port, keep):
         super().__init__(daemon=True)
@@ -65,7 +65,7 @@ class Asking(threading.Thread):
                 line = None
 
 
-def test_everyone_who_was_let_in_is_answered(started):
+def test_accepted_connections_are_answered_during_shutdown(started):
     process, port, log = started
     asking = [Asking(port, keep=number % 2 == 0) for number in range(8)]
     while min(len(each.answers) for each in asking) < 5:
@@ -84,7 +84,7 @@ def test_everyone_who_was_let_in_is_answered(started):
     assert done == sum(len(each.answers) for each in asking)
 
 
-def test_while_it_stops_health_says_so(started):
+def test_health_reports_the_shutdown(started):
     process, port, _ = started
     with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
         assert client.get("/health").status_code == 200

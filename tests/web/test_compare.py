@@ -11,7 +11,7 @@ import firth
 def test_models_are_compared_on_ones_own_data(page, studio, shot, accessible):
     page.goto(f"{studio.address}/#/compare?model=skipgram&model=lsa&data=root%2Ftickets.csv")
     page.get_by_label("Labels, for classification").select_option("kind")
-    page.get_by_label("Documents drawn").fill("300")
+    page.get_by_label("Sampled documents").fill("300")
     page.get_by_role("button", name="Compare 2").click()
     expect(page.get_by_text("Use lsa")).to_be_visible(timeout=90_000)
     table = page.get_by_role("table", name="Metrics")
@@ -74,7 +74,7 @@ def test_models_keep_their_names_in_the_command(view):
 
 
 def test_the_button_is_called_what_the_page_says(view):
-    for models, action in (("model=words", "Measure"), ("model=words&model=other", "Compare")):
+    for models, action in (("model=words", "Evaluate"), ("model=words&model=other", "Compare")):
         page = view(f"compare?{models}")
         expect(page.get_by_text(f"then press {action}.")).to_be_visible()
         expect(page.get_by_role("button", name=f"{action} {models.count('model')} model")).to_be_visible()

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 def test_a_file_under_the_root_is_picked_and_looked_at(page, studio, shot, accessible):
     page.goto(f"{studio.address}/#/data")
     page.get_by_label("A file in").select_option("root/tickets.csv")
-    expect(page.get_by_label("The text's column")).to_have_value("text")
+    expect(page.get_by_label("Text column")).to_have_value("text")
     facts = page.locator("dl")
     expect(facts.get_by_text("600", exact=True)).to_be_visible()
     rows = page.get_by_role("region", name="Rows")

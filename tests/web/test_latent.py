@@ -34,9 +34,9 @@ def test_a_walk_among_digits(view: Open, accessible: Any, shot: Any) -> None:
     expect(page.get_by_role("heading", name="Grid of decoded images")).to_be_visible()
     accessible(page)
     shot(page, "latent")
-    for name in ("The space of codes", "What stands there", "The whole plane"):
+    for name in ("Latent space of the rows", "Decoded image", "Grid of decoded images"):
         assert kept(page, f"{name} as PNG").startswith(b"\x89PNG")
-    assert kept(page, "The whole plane as SVG").count(b"<rect") == 121 * 64
+    assert kept(page, "Grid of decoded images as SVG").count(b"<rect") == 121 * 64
     page.get_by_role("button", name="Mean").click()
     settled(page)
     assert pixels(picture) == before
@@ -57,7 +57,7 @@ def test_a_walk_among_rows(view: Open, accessible: Any) -> None:
     settled(page)
     assert row.inner_text() != before
     page.get_by_label("Rows to show").select_option("root/people.csv")
-    page.get_by_label("Coloured by").select_option("city")
+    page.get_by_label("Colored by").select_option("city")
     expect(page.locator(".legend li")).to_have_count(2)
     assert kept(page, "The row as CSV").startswith(b"age,pay,city\r\n")
     accessible(page)

@@ -44,7 +44,7 @@ def test_words_are_drawn_coloured_and_asked(page, studio, shot, accessible):
     for dot in dots:  # points let a little of the paper through
         assert any(max(abs(a - b) for a, b in zip(dot, one, strict=True)) < 40 for one in seen), dot
     page.get_by_label("Color by").select_option("frequency")
-    expect(page.get_by_text("times met")).to_be_visible()
+    expect(page.get_by_text("frequency", exact=True)).to_be_visible()
     page.get_by_label("Find").fill("king")
     found = page.get_by_role("region", name="Found in skipgram")
     found.get_by_role("button", name="king", exact=True).click()

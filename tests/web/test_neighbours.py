@@ -60,7 +60,7 @@ def test_an_analogy_is_drawn(view: Open, address: str, shot: Any) -> None:
 
 def test_a_model_with_several_tables_is_asked_in_one_of_them(view: Open) -> None:
     page = view("neighbours?model=films")
-    expect(page.get_by_role("heading", name="Adding and taking away")).to_have_count(0)  # of films it says nothing
+    expect(page.get_by_role("heading", name="Analogies")).to_have_count(0)  # of films it says nothing
     page.get_by_label("Among").select_option("users")
     page.get_by_role("button", name="u1", exact=True).click()
     part = page.get_by_role("region", name="In films")
@@ -75,7 +75,7 @@ def test_a_model_with_several_tables_is_asked_in_one_of_them(view: Open) -> None
 
 def test_words_that_nobody_typed_are_no_error(view: Open) -> None:
     page = view("neighbours?model=bert")
-    expect(page.get_by_text("It does not know these words")).to_be_visible()
+    expect(page.get_by_text("The model has no vectors for these words")).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)
     page.get_by_label("First word").fill("zzz")
     expect(page.locator("article").get_by_role("alert")).to_be_visible()

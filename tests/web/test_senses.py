@@ -37,12 +37,13 @@ def test_a_class_is_shown_why_bank_has_two_meanings(view: Open, accessible: Any,
     last = distances(page)
     apart = [last[pair] for pair in ((0, 2), (0, 3), (1, 2), (1, 3))]
     assert max(first.values()) < 0.1 and last[0, 1] < min(apart) and last[2, 3] < min(apart)
-    expect(page.get_by_role("img", name=re.compile("^Ways of 4 places of bank through 7 layers"))).to_be_visible()
+    trajectories = re.compile("^Trajectories of 4 occurrences of bank through 7 layers")
+    expect(page.get_by_role("img", name=trajectories)).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("^Distances by layer. In the last: 1–2"))).to_be_visible()
     accessible(page)
     shot(page, "senses")
-    assert kept(page, "The way of “bank” through the layers as SVG").startswith(b"<svg")
-    assert kept(page, "How far apart as PNG").startswith(b"\x89PNG")
+    assert kept(page, "Trajectories of “bank” through the layers as SVG").startswith(b"<svg")
+    assert kept(page, "Distances by layer as PNG").startswith(b"\x89PNG")
     assert len(kept(page, "Distances of all layers as CSV").decode().splitlines()) == 1 + 7 * 6
     page.get_by_role("button", name="Show me the command").click()
     expect(page.get_by_role("tabpanel")).to_contain_text("--word bank -o senses.svg")

@@ -28,7 +28,7 @@ def test_models_are_listed_with_the_views_that_look_at_them(view: Open, accessib
     page = view("")
     card = page.get_by_role("main").get_by_role("listitem")
     bert = card.filter(has=page.get_by_role("heading", name="bert", exact=True))
-    looks = ["Map", "Neighbours", "Attention", "Senses", "Masks and next words"]
+    looks = ["Map", "Neighbors", "Attention", "Senses", "Masks and next words"]
     expect(bert.get_by_role("link")).to_have_text(looks)
     expect(card.filter(has_text="minilm")).to_contain_text("tokens: 30,522 × 384")
     people = card.filter(has=page.get_by_role("heading", name="people", exact=True))
@@ -50,11 +50,11 @@ def test_what_was_made_before_is_there_after_a_restart(open_page: Open, tmp_path
         for name in ("sea", "lines"):
             expect(card.filter(has=page.get_by_role("heading", name=name, exact=True))).to_be_visible()
         page.get_by_role("navigation").get_by_role("link", name="Train", exact=True).click()
-        page.get_by_text("1 run of earlier starts").click()
+        page.get_by_text("1 run of earlier sessions").click()
         run = page.locator(".job.finished", has_text="sea")
         expect(run).to_contain_text("loss")
         accessible(page)
-        run.get_by_role("button", name="Take sea from the list").click()
+        run.get_by_role("button", name="Remove sea from the list").click()
         expect(run).to_have_count(0)
         page.goto("about:blank")  # before its server ends
 

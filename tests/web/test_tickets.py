@@ -38,7 +38,7 @@ def test_a_csv_of_tickets_becomes_groups_and_similar_tickets(open_page, empty, t
 
     # The tickets go into an index, by which they can be found.
     page.get_by_role("link", name="Search", exact=True).click()
-    page.get_by_label("Names of the texts").select_option("id")
+    page.get_by_label("Column of text names").select_option("id")
     for name in ("year", "priority"):
         page.get_by_role("button", name=name, exact=True).click()
     page.get_by_role("button", name="Create the index").click()

@@ -24,7 +24,7 @@ def test_two_methods_are_trained_and_appear_among_the_models(page, studio, shot,
     expect(page.get_by_role("img", name="Loss")).to_be_visible()
     title, caption = (
         found.bounding_box()
-        for found in (page.get_by_role("heading", name="Loss"), page.get_by_text("compare the shapes"))
+        for found in (page.get_by_role("heading", name="Loss"), page.get_by_text("compare their shapes"))
     )
     assert caption["x"] == title["x"] and caption["y"] >= title["y"] + title["height"]  # below it, not beside it
     shot(page, "train")
@@ -50,7 +50,7 @@ def test_a_run_is_stopped_and_goes_on(page, studio):
     assert int(run.locator("strong").inner_text().split()[0]) >= stopped
     run.get_by_role("button", name="Stop").click()
     expect(run.get_by_text("stopped", exact=True)).to_be_visible(timeout=JOB)
-    run.get_by_role("button", name="Take long from the list").click()
+    run.get_by_role("button", name="Remove long from the list").click()
     expect(run).to_have_count(0)
 
 
