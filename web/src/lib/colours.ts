@@ -1,29 +1,7 @@
 // Colors of series and groups: distinguishable for color-blind readers, on light and dark backgrounds.
 
-const LIGHT = [
-  "#0c6a70",
-  "#c2571a",
-  "#6a4fb3",
-  "#a8336a",
-  "#5b7a12",
-  "#2a63c4",
-  "#8a6100",
-  "#b3303a",
-  "#3d7f52",
-  "#6b6862",
-];
-const DARK = [
-  "#4fc3bf",
-  "#f0a266",
-  "#b3a0f0",
-  "#f08ab8",
-  "#b3cf5e",
-  "#82b0ff",
-  "#e5c158",
-  "#ff9089",
-  "#86d19b",
-  "#b5b1a8",
-];
+const LIGHT = ["#0c6a70", "#c2571a", "#6a4fb3", "#a8336a", "#5b7a12", "#2a63c4", "#8a6100", "#b3303a", "#3d7f52", "#6b6862"];
+const DARK = ["#4fc3bf", "#f0a266", "#b3a0f0", "#f08ab8", "#b3cf5e", "#82b0ff", "#e5c158", "#ff9089", "#86d19b", "#b5b1a8"];
 
 export function colours(theme: "light" | "dark"): string[] {
   return theme === "dark" ? DARK : LIGHT;

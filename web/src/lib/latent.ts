@@ -43,9 +43,6 @@ export function frame(space: Space): { x: [number, number]; y: [number, number] 
   };
   const [x, y] = [side(0), side(1)];
   const half = Math.max(x[1] - x[0], y[1] - y[0], 1e-6) * 0.56;
-  const around = ([low, high]: [number, number]): [number, number] => [
-    (low + high) / 2 - half,
-    (low + high) / 2 + half,
-  ];
+  const around = ([low, high]: [number, number]): [number, number] => [(low + high) / 2 - half, (low + high) / 2 + half];
   return { x: around(x), y: around(y) };
 }

@@ -26,10 +26,7 @@ const SAMPLE = 20_000; // points sampled for the initial view
 export function framed(xy: Float32Array, share: number, width: number, height: number): { target: [number, number]; zoom: number } {
   const step = share < 1 ? Math.ceil(xy.length / 2 / SAMPLE) : 1;
   const [x, y] = [0, 1].map((axis) => {
-    const values = Float32Array.from(
-      { length: Math.ceil(xy.length / 2 / step) },
-      (_, row) => xy[2 * step * row + axis] ?? 0,
-    ).sort();
+    const values = Float32Array.from({ length: Math.ceil(xy.length / 2 / step) }, (_, row) => xy[2 * step * row + axis] ?? 0).sort();
     const left = Math.floor(((1 - share) / 2) * (values.length - 1));
     const [low, high] = [values[left] ?? 0, values[values.length - 1 - left] ?? 0];
     return { middle: (low + high) / 2, size: Math.max(1e-3, MARGIN * (high - low)) };
@@ -53,8 +50,7 @@ export class Grid {
       cells[row] = cell;
       this.#starts[cell + 1] = (this.#starts[cell + 1] ?? 0) + 1;
     }
-    for (let cell = 0; cell < CELLS * CELLS; cell++)
-      this.#starts[cell + 1] = (this.#starts[cell + 1] ?? 0) + (this.#starts[cell] ?? 0);
+    for (let cell = 0; cell < CELLS * CELLS; cell++) this.#starts[cell + 1] = (this.#starts[cell + 1] ?? 0) + (this.#starts[cell] ?? 0);
     const filled = this.#starts.slice();
     for (let row = 0; row < count; row++) {
       const cell = cells[row] ?? 0;
@@ -140,12 +136,8 @@ export function apart(names: Named[], camera: Camera, wide: (name: string) => nu
     const [x, y] = project(camera, one.x, one.y);
     const half = wide(one.name) / 2;
     const across = within(x, half, camera.width);
-    const free = (down: number) =>
-      placed.every((other) => Math.abs(other.y - down) >= high || Math.abs(other.x - across) >= half + other.half + 6);
-    const tries = Array.from(
-      { length: 2 * names.length },
-      (_, turn) => y + (turn % 2 ? -1 : 1) * Math.ceil(turn / 2) * high,
-    );
+    const free = (down: number) => placed.every((other) => Math.abs(other.y - down) >= high || Math.abs(other.x - across) >= half + other.half + 6);
+    const tries = Array.from({ length: 2 * names.length }, (_, turn) => y + (turn % 2 ? -1 : 1) * Math.ceil(turn / 2) * high);
     const down = tries.find((down) => down > high && down < camera.height - 4 && free(down)) ?? y;
     placed.push({ ...one, x: across, y: down, half });
   }
@@ -190,8 +182,7 @@ export function labels(grid: Grid, camera: Camera, keys: string[], before: numbe
     const half = Math.ceil((letters + 14) / wide / 2);
     const cells: number[] = [];
     for (let line = Math.round(y / high); line < Math.round(y / high) + tall; line++)
-      for (let column = Math.round(x / wide) - half; column <= Math.round(x / wide) + half; column++)
-        cells.push(line * 10_000 + column);
+      for (let column = Math.round(x / wide) - half; column <= Math.round(x / wide) + half; column++) cells.push(line * 10_000 + column);
     if (cells.some((cell) => taken.has(cell))) continue;
     for (const cell of cells) taken.add(cell);
     result.push({ row, x, y });

@@ -32,24 +32,9 @@ export function saveCsv(name: string, header: string[], rows: Cell[][]): void {
 }
 
 const SHOWN = [
-  "fill",
-  "fill-opacity",
-  "stroke",
-  "stroke-width",
-  "stroke-opacity",
-  "stroke-dasharray",
-  "stroke-linecap",
-  "stroke-linejoin",
-  "opacity",
-  "font-size",
-  "font-weight",
-  "font-style",
-  "font-family",
-  "text-anchor",
-  "dominant-baseline",
-  "letter-spacing",
-  "visibility",
-  "display",
+  "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap",
+  "stroke-linejoin", "opacity", "font-size", "font-weight", "font-style", "font-family", "text-anchor",
+  "dominant-baseline", "letter-spacing", "visibility", "display",
 ];
 
 /** A standalone SVG: computed styles become attributes, and the background is painted. */
