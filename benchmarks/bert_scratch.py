@@ -298,7 +298,7 @@ def main() -> None:
         run = firth.Run(device=device, budget=arguments.budget, seed=arguments.seed, report=JsonLines())
         method = firth.BERT(
             size=arguments.size, batch_tokens=arguments.batch_tokens, learning_rate=arguments.learning_rate,
-            vocabulary=arguments.vocabulary, weight_decay=0.01, epochs=100_000,
+            vocabulary_size=arguments.vocabulary, weight_decay=0.01, epochs=100_000,
         )  # fmt: skip
         if arguments.keep and arguments.keep.exists():
             model = firth.load(arguments.keep)

@@ -94,7 +94,15 @@ INPUTS: dict[str, Callable[[], Any]] = {
     "alike": lambda: ["the king sleeps", "", "zzyzx"],
 }
 #: Small values of options that methods share, to be quick.
-SMALL = {"dim": 12, "epochs": 2, "min_count": 2, "vocabulary": 300, "layers": 1, "context": 64, "batch_tokens": 2048}
+SMALL = {
+    "dim": 12,
+    "epochs": 2,
+    "min_count": 2,
+    "vocabulary_size": 300,
+    "layers": 1,
+    "context_length": 64,
+    "batch_tokens": 2048,
+}
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 

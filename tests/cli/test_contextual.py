@@ -163,7 +163,7 @@ def test_folders_of_others(call, bert, tmp_path):
     again = json.loads(call("info", tmp_path / "ours", "--json").stdout)
     assert again["options"] == facts["options"] and again["pooling"] == facts["pooling"]
     assert "epochs" not in facts["options"]  # how it was trained is not known
-    assert facts["pooling"]["how"] == "mean" and facts["pooling"]["max_tokens"] == facts["options"]["context"]
+    assert facts["pooling"]["how"] == "mean" and facts["pooling"]["max_tokens"] == facts["options"]["context_length"]
     shown = call("info", bert).stdout
     assert "pooling.layers      -1\n" in shown and "options.layers      2\n" in shown and "epochs" not in shown
     (tmp_path / "ours/config.json").unlink()

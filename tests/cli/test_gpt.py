@@ -21,9 +21,9 @@ SMALL = [
     "16",
     "--heads",
     "2",
-    "--context",
+    "--context-length",
     "30",
-    "--vocabulary",
+    "--vocabulary-size",
     "300",
     "--epochs",
     "2",
@@ -60,7 +60,7 @@ def test_generate_writes_after_the_prompt(call, writer):
 def ends_at_once(tmp_path_factory) -> Path:
     """Trained on two lines again and again: behind each it has only ever seen the end."""
     folder = tmp_path_factory.mktemp("lines")
-    method = firth.GPT(layers=1, dim=16, heads=2, context=32, vocabulary=300, batch_tokens=512, dropout=0)
+    method = firth.GPT(layers=1, dim=16, heads=2, context_length=32, vocabulary_size=300, batch_tokens=512, dropout=0)
     method = replace(method, epochs=12, learning_rate=0.01)
     with pytest.warns(firth.FirthWarning):  # so little text gives fewer tokens
         model = method.fit(["the king is old", "the queen is young"] * 150, firth.Run(threads=1, device="cpu"))

@@ -28,7 +28,7 @@ SENTENCES = list(World(seed=4).sentences(400))
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A net that never learned: what its vectors mean is not asked here."""
     torch.manual_seed(2)
-    method = firth.BERT(layers=2, dim=16, heads=2, context=32)
+    method = firth.BERT(layers=2, dim=16, heads=2, context_length=32)
     tokenizer = firth.WordPiece(size=300).train(SENTENCES)
     net = Bert(len(tokenizer), size_of(method), masked=False, following=False)
     for part in net.parameters():

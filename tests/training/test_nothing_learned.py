@@ -114,7 +114,7 @@ def test_small_graphs_draw_negative_samples_for_each_pair():
 
 
 def test_a_network_has_steps_enough(texts):
-    model = firth.GPT(layers=1, dim=16, heads=1, context=16, vocabulary=300, epochs=1).fit(texts[:8])
+    model = firth.GPT(layers=1, dim=16, heads=1, context_length=16, vocabulary_size=300, epochs=1).fit(texts[:8])
     assert model.training["automatic"] == {"batch_tokens": 512}
 
 
@@ -130,8 +130,8 @@ def test_a_network_has_steps_enough(texts):
         firth.FastText(dim=8, learning_rate=1e-9, epochs=1, buckets=1000),
         firth.Doc2Vec(dim=8, learning_rate=1e-9, epochs=1),
         firth.GloVe(dim=8, learning_rate=1e-9, epochs=1),
-        firth.GPT(layers=1, dim=16, heads=1, context=16, vocabulary=300, epochs=1, learning_rate=1e-9),
-        firth.BERT(size="tiny", dim=16, vocabulary=300, epochs=1, learning_rate=1e-9, context=32),
+        firth.GPT(layers=1, dim=16, heads=1, context_length=16, vocabulary_size=300, epochs=1, learning_rate=1e-9),
+        firth.BERT(size="tiny", dim=16, vocabulary_size=300, epochs=1, learning_rate=1e-9, context_length=32),
     ],
     ids=lambda method: f"{type(method).__name__}",
 )
@@ -168,7 +168,7 @@ def test_walks():
 
 def test_a_translator_is_measured_beside_the_frequency_of_tokens():
     pairs = [(one, two) for one, two, *_ in World(seed=11).translations(60)]
-    method = firth.Seq2Seq(layers=1, dim=16, heads=1, vocabulary=400, epochs=1, learning_rate=1e-9, held_out=0.2)
+    method = firth.Seq2Seq(layers=1, dim=16, heads=1, vocabulary_size=400, epochs=1, learning_rate=1e-9, held_out=0.2)
     found = []
     assert "nothing_learned" in codes(lambda: found.append(method.fit(pairs)))
     assert 0 < found[0].training["baseline_loss"] < math.log(len(found[0].tokenizer)) + 0.5

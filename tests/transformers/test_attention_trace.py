@@ -15,7 +15,7 @@ PAIRS = list(World(seed=4).translations(60))
 
 @pytest.fixture(scope="module")
 def models():
-    settings = {"layers": 2, "dim": 8, "heads": 2, "epochs": 1, "vocabulary": 300, "context": 80}
+    settings = {"layers": 2, "dim": 8, "heads": 2, "epochs": 1, "vocabulary_size": 300, "context_length": 80}
     pairs = firth.TranslationPairs(PAIRS)
     return {
         "bert": tiny_bert(lively=True),

@@ -28,13 +28,21 @@ from firth.transformers.bert_model import size_of
 from firth.transformers.bert_pretraining import Pretraining, learn, split
 
 DOCUMENTS = [document.text for document in World(seed=4).topics(40)]
-TINY = {"layers": 2, "dim": 16, "heads": 2, "context": 40, "batch_tokens": 400, "dropout": 0.0, "vocabulary": 200}
+TINY = {
+    "layers": 2,
+    "dim": 16,
+    "heads": 2,
+    "context_length": 40,
+    "batch_tokens": 400,
+    "dropout": 0.0,
+    "vocabulary_size": 200,
+}
 ALONE = Run(threads=1, deterministic=True, device="cpu")
 
 
 def training(run: Run = ALONE, texts=DOCUMENTS, **options) -> Pretraining:
     method = firth.BERT(**TINY | {"epochs": 2, "learning_rate": 3e-3} | options)
-    tokenizer = WordPiece(size=method.vocabulary).train(texts, Run(threads=1))
+    tokenizer = WordPiece(size=method.vocabulary_size).train(texts, Run(threads=1))
     torch.manual_seed(0)
     following = method.next_sentence
     net = Bert(256, size_of(method), pooler=following, following=following)
@@ -109,7 +117,7 @@ def test_the_batch_is_what_the_text_says():
 
 
 def test_batches_of_one_shape_have_the_same_loss_and_one_compilation(monkeypatch):
-    task = training(context=256, short_first=0.5, batch_tokens=1024)
+    task = training(context_length=256, short_first=0.5, batch_tokens=1024)
     natural = list(task.batches())
     task.static, task.plans = True, ((-1, 0), ())
     fixed = list(task.batches())
@@ -202,7 +210,7 @@ def test_short_sequences_come_first(monkeypatch):
     task.go()
     trained = [longest for longest in seen if longest in (20, 40)]
     assert trained[0] == 20 and 40 in trained
-    assert training(short_first=0.0).lengths == (40,) and training(context=16, short_first=0.5).lengths == (16,)
+    assert training(short_first=0.0).lengths == (40,) and training(context_length=16, short_first=0.5).lengths == (16,)
 
 
 PROGRAM = """
@@ -291,15 +299,15 @@ def test_going_on_from_a_model_and_from_one_without_heads(tmp_path: Path):
     bare.load_state_dict({k: v for k, v in model.net.state_dict().items() if k.split(".")[0] in ("input", "stack")})
     encoder = firth.transformers.bert_model.BertModel(model.method, bare, model.tokenizer, model.pooling, {})
     assert method.fit(DOCUMENTS, ALONE, start=encoder).net.following is not None
-    with pytest.raises(FirthError, match=r"it has layers=2, context=40; got layers=1, context=50\."):
-        firth.BERT(**TINY | {"layers": 1, "context": 50}).fit(DOCUMENTS, ALONE, start=model)
+    with pytest.raises(FirthError, match=r"it has layers=2, context_length=40; got layers=1, context_length=50\."):
+        firth.BERT(**TINY | {"layers": 1, "context_length": 50}).fit(DOCUMENTS, ALONE, start=model)
     small = firth.BERT(**TINY, epochs=1)
     pooled = model.with_pooling(how="cls", layers=(-2,), normalize=True)
     assert small.fit(DOCUMENTS, ALONE, start=pooled).pooling == pooled.pooling
     whitened = model.whitened([text[:60] for text in DOCUMENTS], dim=4)
     with pytest.warns(firth.FirthWarning, match="whitening.*left out"):
         assert small.fit(DOCUMENTS, ALONE, start=whitened).projection is None
-    wide = firth.BERT(**TINY | {"hidden": 4 * model.size.dim}, epochs=1)  # what 0 stands for
+    wide = firth.BERT(**TINY | {"feedforward_dim": 4 * model.size.dim}, epochs=1)  # what 0 stands for
     assert wide.fit(DOCUMENTS, ALONE, start=model).training["epochs"]
 
 
@@ -370,7 +378,7 @@ def test_long_words_control_characters_and_empty_rows():
 
 
 def test_texts_of_a_token_or_two():
-    model = firth.BERT(**TINY | {"vocabulary": 7}, epochs=1).fit(["a b", "b", "a", "b a", "a a b"] * 30, ALONE)
+    model = firth.BERT(**TINY | {"vocabulary_size": 7}, epochs=1).fit(["a b", "b", "a", "b a", "a a b"] * 30, ALONE)
     assert np.isfinite(model.training["loss"]) and model.training["documents"] == 150
 
 

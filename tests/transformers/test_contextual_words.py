@@ -32,7 +32,7 @@ def bert(places: int = 64, masked: bool = True) -> BertModel:
     with torch.no_grad():
         for part in net.parameters():
             part += 0.2 * torch.randn_like(part)
-    method = firth.BERT(layers=3, dim=16, heads=2, context=places)
+    method = firth.BERT(layers=3, dim=16, heads=2, context_length=places)
     return BertModel(method, net, tokenizer, Pooling(), {})
 
 
@@ -40,7 +40,9 @@ def gpt() -> GPTModel:
     tokenizer = firth.BPE(size=320, special_tokens=(END,)).train(TEXTS)
     torch.manual_seed(7)
     size = Size(layers=2, dim=16, heads=2, places=65)
-    return GPTModel(firth.GPT(layers=2, dim=16, heads=2, context=64), Decoder(len(tokenizer), size), tokenizer, {})
+    return GPTModel(
+        firth.GPT(layers=2, dim=16, heads=2, context_length=64), Decoder(len(tokenizer), size), tokenizer, {}
+    )
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,15 @@ from firth.transformers.huggingface_gpt2 import size_of
 
 TEXTS = list(World(seed=33).sentences(1500))
 ALONE = firth.Run(threads=1)  # two processes that share two cores wait for each other when each has two threads
-SETTINGS = {"layers": 2, "dim": 48, "heads": 2, "context": 40, "vocabulary": 400, "dropout": 0.0, "batch_tokens": 512}
+SETTINGS = {
+    "layers": 2,
+    "dim": 48,
+    "heads": 2,
+    "context_length": 40,
+    "vocabulary_size": 400,
+    "dropout": 0.0,
+    "batch_tokens": 512,
+}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +65,7 @@ def test_perplexity_is_that_of_each_token_given_those_before(model):
 def test_the_last_place_is_learned_too():
     """A text of `context` tokens stands behind the token that begins it: the place of its last token is one more. From
     there the next token is told at least as well as with one token less before it."""
-    model = firth.GPT(**SETTINGS | {"context": 3}, epochs=4, learning_rate=4e-3).fit(TEXTS, ALONE)
+    model = firth.GPT(**SETTINGS | {"context_length": 3}, epochs=4, learning_rate=4e-3).fit(TEXTS, ALONE)
     ids = torch.tensor([model.tokenizer.encode(text).ids[:5] for text in TEXTS])
     with torch.no_grad():
         whole, less = (model.net.logits(model.net(ids[:, first:4]))[:, -1] for first in (0, 1))
@@ -221,16 +229,16 @@ def test_characters_and_other_blocks(tmp_path: Path):
     again = firth.load(tmp_path / "gpt")
     assert "".join(again.generate("the", 20)) == "".join(model.generate("the", 20))
     assert "model_type" not in json.loads((tmp_path / "gpt" / "config.json").read_text())
-    assert size_of({"n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 4, "vocab_size": 9})[0].hidden == 32
+    assert size_of({"n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 4, "vocab_size": 9})[0].feedforward_dim == 32
 
 
 def test_going_on_from_a_model(model):
     more = list(World(seed=34).sentences(300))
     again = firth.GPT(**SETTINGS, epochs=1, learning_rate=1e-3).fit(more, ALONE, start=model)
     assert again.tokenizer is model.tokenizer and again.perplexity(more).loss < model.perplexity(more).loss
-    with pytest.raises(firth.FirthError, match=r"GPT model of the same size; it has layers=2, context=40\.$"):
-        firth.GPT(**SETTINGS | {"layers": 1, "context": 20}).fit(more, ALONE, start=model)
-    settings = SETTINGS | {"dropout": 0.2, "hidden": 4 * 48}  # the same weights, otherwise said
+    with pytest.raises(firth.FirthError, match=r"GPT model of the same size; it has layers=2, context_length=40\.$"):
+        firth.GPT(**SETTINGS | {"layers": 1, "context_length": 20}).fit(more, ALONE, start=model)
+    settings = SETTINGS | {"dropout": 0.2, "feedforward_dim": 4 * 48}  # the same weights, otherwise said
     other = firth.GPT(**settings, epochs=1, learning_rate=1e-3).fit(more[:50], ALONE, start=model)
     assert other.net.size.dropout == 0.2 and model.net.size.dropout == 0.0
 

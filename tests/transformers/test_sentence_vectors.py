@@ -49,7 +49,7 @@ def theirs() -> SentenceTransformer:
 def small(model) -> BertModel:
     """Quick to write and open."""
     torch.manual_seed(1)
-    method = firth.BERT(layers=2, dim=32, heads=2, hidden=64, context=256)
+    method = firth.BERT(layers=2, dim=32, heads=2, feedforward_dim=64, context_length=256)
     net = Bert(len(model.tokenizer), size_of(method), masked=False, following=False)
     for part in net.parameters():
         torch.nn.init.normal_(part, std=0.3)

@@ -29,7 +29,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module", params=SETTINGS)
 def model(request) -> Translator:
-    settings = {"vocabulary": 400, "context": 64, "dropout": 0.0, **SETTINGS[request.param]}
+    settings = {"vocabulary_size": 400, "context_length": 64, "dropout": 0.0, **SETTINGS[request.param]}
     return firth.Seq2Seq(architecture=request.param, **settings).fit(TRAIN, firth.Run(threads=1))
 
 
@@ -136,7 +136,7 @@ def test_bad_input_is_refused_by_name(model, tmp_path):
 
 
 def test_what_finds_no_end_is_told():
-    few = firth.Seq2Seq(layers=1, dim=8, heads=2, epochs=1, vocabulary=300).fit(TRAIN[:50], firth.Run(threads=1))
+    few = firth.Seq2Seq(layers=1, dim=8, heads=2, epochs=1, vocabulary_size=300).fit(TRAIN[:50], firth.Run(threads=1))
     with pytest.warns(firth.FirthWarning, match="1 of 1 translations found no end"):
         few.translate(["the dog sees a cat"], beam=1)
     assert not few.translations(["the dog sees a cat"], beam=1)[0].ended
@@ -148,12 +148,12 @@ def test_settings_and_data_are_checked():
     assert firth.Seq2Seq(dim=10, architecture="lstm").dim == 10  # it has no heads
     with pytest.raises(firth.FirthError, match="no pair to learn from"):
         firth.Seq2Seq(dim=8).fit([("a", ""), ("", "b")])
-    with pytest.raises(firth.FirthError, match="all are longer than context=4"), warnings.catch_warnings():
+    with pytest.raises(firth.FirthError, match="all are longer than context_length=4"), warnings.catch_warnings():
         warnings.simplefilter("ignore", firth.FirthWarning)
-        firth.Seq2Seq(dim=8, context=4).fit(TRAIN[:5])
+        firth.Seq2Seq(dim=8, context_length=4).fit(TRAIN[:5])
     with pytest.raises(firth.FirthError, match="start must be a Seq2Seq model; got"):
         firth.Seq2Seq(dim=8).fit(TRAIN[:5], start=object())
     with pytest.warns(firth.FirthWarning, match="1 of 4 pairs have an empty side"):
-        start = firth.Seq2Seq(dim=8, layers=1, epochs=1, vocabulary=261, heads=1).fit([*TRAIN[:3], ("a", "")])
+        start = firth.Seq2Seq(dim=8, layers=1, epochs=1, vocabulary_size=261, heads=1).fit([*TRAIN[:3], ("a", "")])
     with pytest.raises(firth.FirthError, match=r"of the same size; it has layers=1, heads=1\.$"):
         firth.Seq2Seq(dim=8).fit(TRAIN[:5], start=start)

@@ -78,7 +78,7 @@ def test_what_is_left_out_is_told():
     assert len(found) == 5
     assert report.notes == [
         "2 of 8 pairs have an empty side and were left out.",
-        "1 of 8 pairs are longer than context=70 tokens and were left out.",
+        "1 of 8 pairs are longer than context_length=70 tokens and were left out.",
     ]
 
 
@@ -109,7 +109,7 @@ def test_batches_hold_every_pair_once_and_little_padding():
 
 
 def training(run: firth.Run, dropout: float = 0.2, held_out: int = 10, **options) -> Translating:
-    sizes = {"layers": 1, "dim": 8, "heads": 2, "context": 100, "epochs": 2, "batch_tokens": 300}
+    sizes = {"layers": 1, "dim": 8, "heads": 2, "context_length": 100, "epochs": 2, "batch_tokens": 300}
     method = firth.Seq2Seq(dropout=dropout, tokenizer="characters", **sizes, **options)
     cut = tokenizer()
     found = encode(PAIRS, cut, 100, Silence(), "pairs")
@@ -177,7 +177,7 @@ def test_two_processes_equal_one_with_the_doubled_batch(tmp_path: Path):
 
 def test_a_context_of_any_length_is_learned_to_its_end():
     """Batches are padded to few lengths, also beyond a context that is none of them."""
-    method = firth.Seq2Seq(layers=1, dim=8, heads=2, context=9, tokenizer="characters", epochs=1, held_out=0.0)
+    method = firth.Seq2Seq(layers=1, dim=8, heads=2, context_length=9, tokenizer="characters", epochs=1, held_out=0.0)
     model = method.fit([("abcdefgh", "hgfedcba")], firth.Run(threads=1))
     assert model.training["pairs"] == 1
     with pytest.raises(firth.FirthError, match="10 tokens, its end among them; this model reads at most 9"):

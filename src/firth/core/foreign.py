@@ -20,7 +20,7 @@ HEADS = {  # of networks that others fine-tuned, by their architecture
     "GPT2ForSequenceClassification": "text_classifier",
 }
 MODULES = "modules.json"  # of sentence-transformers: what a text goes through, and the folder of each part
-SHAPE = ("layers", "dim", "heads", "hidden", "context", "activation", "epsilon", "dropout", "normalize")
+SHAPE = ("layers", "dim", "heads", "feedforward_dim", "context_length", "activation", "epsilon", "dropout", "normalize")
 WEIGHTS_INDEX = "model.safetensors.index.json"  # names the files of a network that has several
 
 

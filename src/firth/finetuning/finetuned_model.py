@@ -195,20 +195,20 @@ GPT = "GPT2ForSequenceClassification"
 def bert_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> BertModel:
     size = bert_files.size_of(config)
     net = bert_files.net_of(bert_files.from_bert(arrays, size), size)
-    method = build_settings(registry.method("bert"), {**options_of(size), "context": size.places})
+    method = build_settings(registry.method("bert"), {**options_of(size), "context_length": size.places})
     return BertModel(method, net, SubwordTokenizer.load(folder), Pooling(), {"source": "bert"})
 
 
 def gpt_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> GPTModel:
     size, _ = gpt2.size_of(config)
     net = decoder_of(gpt2.from_foreign(arrays, size, config), size)
-    method = build_settings(registry.method("gpt"), {**options_of(size), "context": size.places - 1})
+    method = build_settings(registry.method("gpt"), {**options_of(size), "context_length": size.places - 1})
     return GPTModel(method, net, SubwordTokenizer.load(folder), {"source": "gpt2"})
 
 
 def options_of(size: Size) -> dict[str, Any]:
     """A method's options for a net of this size."""
-    names = ("layers", "dim", "heads", "hidden", "dropout", "activation", "epsilon")
+    names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "activation", "epsilon")
     return {name: getattr(size, name) for name in names}
 
 

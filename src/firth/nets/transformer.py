@@ -26,7 +26,7 @@ class Size:
     layers: int = 6
     dim: int = 512
     heads: int = 8
-    hidden: int = 0  # width of the feed-forward; 0 = 4 · dim
+    feedforward_dim: int = 0  # width of the feed-forward; 0 = 4 · dim
     places: int = 512  # the longest sequence
     dropout: float = 0.1
     activation: str = "gelu"
@@ -84,7 +84,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, size: Size) -> None:
         super().__init__()
-        hidden = size.hidden or 4 * size.dim
+        hidden = size.feedforward_dim or 4 * size.dim
         self.activation = size.activation
         self.wide = nn.Linear(size.dim, 2 * hidden if size.activation == "swiglu" else hidden)
         self.back = nn.Linear(hidden, size.dim)

@@ -39,7 +39,7 @@ class TextReader:
         self.room: int | None = None  # most tokens of a text
         base = getattr(model, "base", model)
         if isinstance(base, Translates):
-            self.room = self.model.method.context - 1  # its end is a token too
+            self.room = self.model.method.context_length - 1  # its end is a token too
         elif hasattr(base, "room"):
             self.room = base.room
         self.dim = self.rows(self.read(["a"], "truncate").items).shape[1]  # also makes ready what is made once

@@ -26,11 +26,11 @@ class BERT(GradientOptions):
     layers: int = option(0, "blocks above each other; 0 = as the size says", low=0, high=1000)
     dim: int = option(0, "length of the vectors; 0 = as the size says", low=0, high=65536)
     heads: int = option(0, "attentions side by side; must divide dim; 0 = as the size says", low=0, high=1024)
-    hidden: int = option(0, "width of the feed-forward; 0 = 4 × dim", low=0)
-    context: int = option(128, "most tokens of a text, or pair of texts", low=8, high=1_000_000)
+    feedforward_dim: int = option(0, "width of the feed-forward; 0 = 4 × dim", low=0)
+    context_length: int = option(128, "most tokens of a text, or pair of texts", low=8, high=1_000_000)
     activation: str = option("gelu", "of the feed-forward", choices=("gelu", "gelu_tanh", "relu"))
     epsilon: float = option(1e-12, "added to the variance in norms", low=0, high=1)
-    vocabulary: int = option(30_000, "pieces of words, found in the text", low=6, high=1_000_000)
+    vocabulary_size: int = option(30_000, "pieces of words, found in the text", low=6, high=1_000_000)
     lowercase: bool = option(True, "fold case and accents")
     tokenizer: str = option(
         "", "tokens given: a folder, tokenizer.json or vocab.txt; empty = found in the text", path=True

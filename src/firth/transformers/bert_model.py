@@ -46,6 +46,7 @@ from firth.transformers.whitening import Projection, whitening
 from firth.words.word_model import Pooled, check_texts
 
 Pair = tuple[str, str]
+OLD_SIZE_NAMES = {"hidden": "feedforward_dim"}  # of folders that earlier versions saved
 
 
 class BertModel(Looking, ContextualModel, Model):
@@ -417,8 +418,9 @@ class BertModel(Looking, ContextualModel, Model):
         """A BERT of Hugging Face, or of sentence-transformers with its pooling."""
         size = bert_files.size_of(config)
         options = {
-            "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
-            "context": size.places, "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
+            "layers": size.layers, "dim": size.dim, "heads": size.heads, "feedforward_dim": size.feedforward_dim,
+            "context_length": size.places,
+            "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
         }  # fmt: skip
         settings = method(**options)  # which refuses what is out of range, before anything is read
         tokenizer = SubwordTokenizer.load(network_folder(folder))
@@ -433,9 +435,9 @@ class BertModel(Looking, ContextualModel, Model):
 
 def stored_size(told: Mapping[str, Any]) -> Size:
     """The size of a net whose method does not tell it, checked as the options of BERT are."""
-    size = Size(**told)
-    names = ("layers", "dim", "heads", "hidden", "dropout", "activation", "epsilon")
-    options = {name: getattr(size, name) for name in names} | {"context": size.places}
+    size = Size(**{OLD_SIZE_NAMES.get(name, name): value for name, value in told.items()})
+    names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "activation", "epsilon")
+    options = {name: getattr(size, name) for name in names} | {"context_length": size.places}
     return size_of(build_settings(registry.method("bert"), options))
 
 
@@ -446,8 +448,8 @@ def size_of(method: Any) -> Size:
         layers=layers,
         dim=dim,
         heads=heads,
-        hidden=method.hidden,
-        places=method.context,
+        feedforward_dim=method.feedforward_dim,
+        places=method.context_length,
         dropout=method.dropout,
         activation=method.activation,
         pre_norm=False,

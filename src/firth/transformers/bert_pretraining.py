@@ -65,12 +65,12 @@ class Pretraining(Gradient):
             raise FirthError(
                 "empty_data", "There is nothing to predict: the tokenizer knows no piece of this text, all is [UNK]."
             )
-        self.seed, self.context = run.seed, method.context
-        short = method.short_first > 0 and self.context > SHORT
-        self.lengths = (SHORT, self.context) if short else (self.context,)
+        self.seed, self.context_length = run.seed, method.context_length
+        short = method.short_first > 0 and self.context_length > SHORT
+        self.lengths = (SHORT, self.context_length) if short else (self.context_length,)
         first = self.pairs(self.sentences, 0, 0)
         super().__init__(method, net, sentences.fingerprint, run, int(first.tokens().sum()))
-        self.capacity = max(self.context, min(MOST_TOKENS, method.batch_units // self.world))
+        self.capacity = max(self.context_length, min(MOST_TOKENS, method.batch_units // self.world))
         self.static = self.device.type == "cuda"  # all batches of one shape
         self.longest = self.lengths[0]
         self.attended = 0.0  # tokens that a token looks at, on average
@@ -155,7 +155,7 @@ class Pretraining(Gradient):
         total = torch.zeros(5, dtype=torch.float64, device=self.device)
         begin = 0
         for end in batch_ends(tokens, self.capacity, len(tokens)):
-            work = Work(pairs.take(slice(begin, end)), HELD_OUT_EPOCH, self.context, None)
+            work = Work(pairs.take(slice(begin, end)), HELD_OUT_EPOCH, self.context_length, None)
             total += self.scores([tensor.to(self.device) for tensor in self.load(work)])
             begin = end
             if tokens[:end].sum() >= most:
@@ -184,7 +184,7 @@ class Pretraining(Gradient):
     def scores(self, tensors: Sequence[Tensor]) -> Tensor:
         """Sums: loss, right and all masked tokens; right and all pairs."""
         targets, slot_weights, _, labels, pair_weights = tensors[5:]
-        hidden, firsts = self.hidden(tensors, self.context)
+        hidden, firsts = self.hidden(tensors, self.context_length)
         masked = self.net.masked_logits(hidden).float()
         following = self.next_logits(firsts)
         real, told = slot_weights > 0, pair_weights > 0
@@ -273,8 +273,8 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
 def check_start(start: Model, size: Size) -> None:
     if not isinstance(start, BertModel):
         raise FirthError("incompatible_start", "start must be a BERT; got {got!r}.", got=start)
-    names = {"places": "context"}  # as the options call it
-    asked, there = (replace(each, hidden=each.hidden or 4 * each.dim) for each in (size, start.size))
+    names = {"places": "context_length"}  # as the options call it
+    asked, there = (replace(each, feedforward_dim=each.feedforward_dim or 4 * each.dim) for each in (size, start.size))
     has, got = asdict(there), asdict(asked)
     other = [name for name in has if has[name] != got[name]]
     if other:
@@ -289,7 +289,7 @@ def check_start(start: Model, size: Size) -> None:
 
 def make_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:
     if not method.tokenizer:
-        return WordPiece(size=method.vocabulary, lowercase=method.lowercase).train(corpus, run)
+        return WordPiece(size=method.vocabulary_size, lowercase=method.lowercase).train(corpus, run)
     tokenizer = SubwordTokenizer.load(Path(method.tokenizer), method.lowercase)
     lacking = [token for token in SPECIAL if token not in tokenizer.special_tokens]
     if lacking:

@@ -22,15 +22,15 @@ class GPT(GradientOptions):
     layers: int = option(6, "blocks above each other", low=1, high=1000)
     dim: int = option(384, "length of the vectors", low=2, high=65536)
     heads: int = option(6, "attentions side by side; must divide dim", low=1, high=1024)
-    hidden: int = option(0, "width of the feed-forward; 0 = 4 × dim", low=0)
-    context: int = option(256, "tokens that it looks back at", low=1, high=1_000_000)
+    feedforward_dim: int = option(0, "width of the feed-forward; 0 = 4 × dim", low=0)
+    context_length: int = option(256, "tokens that it looks back at", low=1, high=1_000_000)
     positions: str = option("learned", "how places are told", choices=("learned", "sinusoidal", "rotary"))
     activation: str = option("gelu_tanh", "of the feed-forward", choices=("gelu_tanh", "gelu", "relu", "swiglu"))
     epsilon: float = option(1e-5, "added to the variance in norms", low=0, high=1)
     tokenizer: str = option(
         "bpe", "how text is cut: pieces of words found in it, or single characters", choices=("bpe", "characters")
     )
-    vocabulary: int = option(8000, "tokens of bpe", low=260, high=1_000_000)
+    vocabulary_size: int = option(8000, "tokens of bpe", low=260, high=1_000_000)
     held_out: float = option(0.05, "share of the text, at its end, kept to measure the loss on", low=0, high=0.9)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:

@@ -322,8 +322,9 @@ class GPTModel(Looking, ContextualModel, Model):
                 words=words,
             )
         options = {
-            "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
-            "context": size.places - 1, "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
+            "layers": size.layers, "dim": size.dim, "heads": size.heads, "feedforward_dim": size.feedforward_dim,
+            "context_length": size.places - 1,
+            "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
         }  # fmt: skip
         return cls(method(**options), net_of(state, size), tokenizer, {"source": "gpt2"})
 
@@ -343,8 +344,8 @@ def size_of(method: Any) -> Size:
         layers=method.layers,
         dim=method.dim,
         heads=method.heads,
-        hidden=method.hidden,
-        places=method.context + 1,  # the token that begins every text stands before it
+        feedforward_dim=method.feedforward_dim,
+        places=method.context_length + 1,  # the token that begins every text stands before it
         dropout=method.dropout,
         activation=method.activation,
         positions=method.positions,
@@ -354,9 +355,12 @@ def size_of(method: Any) -> Size:
 
 def unlike(start: Size, size: Size) -> list[str]:
     """What a net to go on from has otherwise; dropout is no part of its weights."""
-    there, here = (asdict(replace(each, dropout=0.0, hidden=each.hidden or 4 * each.dim)) for each in (start, size))
+    there, here = (
+        asdict(replace(each, dropout=0.0, feedforward_dim=each.feedforward_dim or 4 * each.dim))
+        for each in (start, size)
+    )
     for part in (there, here):
-        part["context"] = part.pop("places") - 1
+        part["context_length"] = part.pop("places") - 1
     return [f"{name}={value}" for name, value in there.items() if value != here[name]]
 
 
@@ -396,4 +400,4 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> GPTModel:
 def train_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:
     if method.tokenizer == "characters":
         return Characters(special_tokens=("<unk>", END)).train(corpus, run)
-    return BPE(size=method.vocabulary, special_tokens=(END,)).train(corpus, run)
+    return BPE(size=method.vocabulary_size, special_tokens=(END,)).train(corpus, run)

@@ -39,29 +39,31 @@ class LanguageTraining(Gradient):
         fingerprint: str,
         run: Run,
     ) -> None:
-        self.context = min(context, len(ids) - 1)
-        if self.context < 1:
+        self.context_length = min(context, len(ids) - 1)
+        if self.context_length < 1:
             raise FirthError(
                 "too_few", "A language model needs at least two tokens to learn from; got {got}.", got=len(ids)
             )
         kept = int(len(ids) * held_out)
         self.ids, self.held_out = ids[: len(ids) - kept], ids[len(ids) - kept :]
-        if len(self.ids) <= self.context:
-            self.context = max(1, len(self.ids) - 1)
-        super().__init__(method, net, fingerprint, run, (len(self.ids) - 1) // self.context * self.context)
+        if len(self.ids) <= self.context_length:
+            self.context_length = max(1, len(self.ids) - 1)
+        super().__init__(
+            method, net, fingerprint, run, (len(self.ids) - 1) // self.context_length * self.context_length
+        )
 
     def plan(self, epoch: int) -> Sequence[Batch]:
         random = np.random.default_rng([self.run.seed, epoch])
-        stretches = self.size // self.context
-        room = len(self.ids) - 1 - stretches * self.context  # how far the cuts can move
-        starts = int(random.integers(room + 1)) + self.context * random.permutation(stretches)
+        stretches = self.size // self.context_length
+        room = len(self.ids) - 1 - stretches * self.context_length  # how far the cuts can move
+        starts = int(random.integers(room + 1)) + self.context_length * random.permutation(stretches)
         # Rounded up: were a step's stretches a little too few, it would take as many again.
-        rows = math.ceil(min(MOST_TOKENS, self.method.batch_units / self.world) / self.context)
+        rows = math.ceil(min(MOST_TOKENS, self.method.batch_units / self.world) / self.context_length)
         parts = [starts[first : first + rows] for first in range(0, stretches, rows)]
-        return [Batch(part, len(part) * self.context) for part in parts]
+        return [Batch(part, len(part) * self.context_length) for part in parts]
 
     def load(self, what: Any) -> Any:
-        return [torch.from_numpy(stretches(self.ids, what, self.context + 1))]
+        return [torch.from_numpy(stretches(self.ids, what, self.context_length + 1))]
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         (ids,) = tensors
@@ -72,8 +74,8 @@ class LanguageTraining(Gradient):
         if len(self.held_out) < 2:
             return {}
         total = tokens = 0.0
-        part = self.held_out[: max(most, 2 * self.context)]
-        for ids in windows(part, self.context, rows=max(1, 8192 // self.context)):
+        part = self.held_out[: max(most, 2 * self.context_length)]
+        for ids in windows(part, self.context_length, rows=max(1, 8192 // self.context_length)):
             total += float(self.batch_loss(torch.from_numpy(ids).to(self.device)))
             tokens += ids[:, 1:].size
         return {"held_out_loss": total / tokens, "perplexity": math.exp(min(700.0, total / tokens))}
@@ -89,7 +91,7 @@ class LanguageTraining(Gradient):
         causal kernels leave half of them out (Chowdhery et al. 2022, appendix B)."""
         assert isinstance(self.net, Decoder)
         size = self.net.size
-        return super().operations() + 12.0 * size.layers * size.dim * self.context
+        return super().operations() + 12.0 * size.layers * size.dim * self.context_length
 
 
 def stretches(ids: NDArray[np.int32], starts: NDArray[np.int64], length: int) -> NDArray[np.int64]:

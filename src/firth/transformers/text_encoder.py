@@ -181,7 +181,13 @@ class Native:
     def __init__(self, net: Bert, bytes: bool) -> None:
         size = net.size
         shape = Shape(
-            size.layers, size.dim, size.heads, size.hidden or 4 * size.dim, size.places, size.activation, size.epsilon
+            size.layers,
+            size.dim,
+            size.heads,
+            size.feedforward_dim or 4 * size.dim,
+            size.places,
+            size.activation,
+            size.epsilon,
         )
         self.encoder = Encoder(arrays_of(net), shape, bytes)
         self.threads = available_cores()

@@ -39,16 +39,23 @@ def new_net(method: TranslatorOptions, words: int, seed: int) -> Net:
         torch.manual_seed(seed)
         if method.architecture == "lstm":
             return RecurrentTranslator(words, words, method.dim, method.layers, method.dropout, tied=True)
-        places = -(-method.context // MULTIPLE) * MULTIPLE
+        places = -(-method.context_length // MULTIPLE) * MULTIPLE
         size = Size(
-            method.layers, method.dim, method.heads, method.hidden, places, method.dropout, "relu", "sinusoidal"
+            method.layers,
+            method.dim,
+            method.heads,
+            method.feedforward_dim,
+            places,
+            method.dropout,
+            "relu",
+            "sinusoidal",
         )
         return EncoderDecoder(words, words, size, tied=True)
 
 
 def new_tokenizer(method: TranslatorOptions, texts: Iterable[str], run: Run) -> SubwordTokenizer:
     if method.tokenizer == "bpe":
-        return BPE(size=method.vocabulary, special_tokens=SPECIAL).train(texts, run)
+        return BPE(size=method.vocabulary_size, special_tokens=SPECIAL).train(texts, run)
     return Characters(special_tokens=SPECIAL).train(texts, run)
 
 
@@ -125,15 +132,15 @@ class Translator(Looking, Model):
             raise FirthError("invalid_type", "This takes a list of texts; got one text. Put it in a list.")
         found = [[*ids, END] for ids in token_ids(self.tokenizer, [text if text.strip() else "" for text in texts])]
         for number, ids in enumerate(found, 1):
-            if len(ids) > self.method.context:
+            if len(ids) > self.method.context_length:
                 raise FirthError(
                     "text_too_long",
                     "{detail} {number} has {n_ids:,} tokens, its end among them; this model reads at most "
-                    "{context:,}. Split it into sentences, or train with a larger context.",
+                    "{context_length:,}. Split it into sentences, or train with a larger context_length.",
                     detail=what,
                     number=number,
                     n_ids=len(ids),
-                    context=self.method.context,
+                    context_length=self.method.context_length,
                 )
         return found
 
@@ -204,7 +211,7 @@ class Translator(Looking, Model):
         full = [number for number, ids in enumerate(encoded) if len(ids) > 1]  # of an empty text, only its end is there
         never = torch.tensor([PAD, BEGIN], device=self.device)
         for which, ids, mask in self.batches([encoded[number] for number in full]):
-            limits = [min(self.method.context, 3 * len(encoded[full[row]]) + 20) for row in which]
+            limits = [min(self.method.context_length, 3 * len(encoded[full[row]]) + 20) for row in which]
             with torch.inference_mode():
                 writer = self.writer(ids, mask, beam, max(limits))
             results = beam_search(writer, limits, beam, length_penalty, BEGIN, END, never)

@@ -38,7 +38,8 @@ from firth.transformers.translation_model import (
     token_ids,
 )
 
-SIZES = ("architecture", "layers", "dim", "heads", "hidden")  # what the weights of a model to go on from must share
+#: Options that the model given as `start` must share.
+SIZES = ("architecture", "layers", "dim", "heads", "feedforward_dim")
 STRETCH = 4096  # pairs encoded at a time
 
 
@@ -76,7 +77,9 @@ class Encoded(NamedTuple):
         return torch.from_numpy(np.where(inside, self.ids[np.where(inside, starts[:, None] + places, 0)], PAD)).long()
 
 
-def encode(pairs: Iterable[Pair], tokenizer: SubwordTokenizer, context: int, report: Report, what: str) -> Encoded:
+def encode(
+    pairs: Iterable[Pair], tokenizer: SubwordTokenizer, context_length: int, report: Report, what: str
+) -> Encoded:
     """All pairs as ids. Those with an empty side or longer than the context are left out, counted and told."""
     ids, lengths = array("i"), array("q")
     empty = long = total = 0
@@ -87,7 +90,7 @@ def encode(pairs: Iterable[Pair], tokenizer: SubwordTokenizer, context: int, rep
         empty += len(stretch) - len(whole)
         sources, targets = (token_ids(tokenizer, [pair[side] for pair in whole]) for side in (0, 1))
         for source, target in zip(sources, targets, strict=True):
-            if max(len(source), len(target)) + 1 > context:  # the end token stands behind
+            if max(len(source), len(target)) + 1 > context_length:  # the end token stands behind
                 long += 1
                 continue
             ids.extend([*source, END, BEGIN, *target, END])
@@ -95,7 +98,9 @@ def encode(pairs: Iterable[Pair], tokenizer: SubwordTokenizer, context: int, rep
     if empty:
         report.note(f"{empty:,} of {total:,} {what} have an empty side and were left out.")
     if long:
-        report.note(f"{long:,} of {total:,} {what} are longer than context={context} tokens and were left out.")
+        report.note(
+            f"{long:,} of {total:,} {what} are longer than context_length={context_length} tokens and were left out."
+        )
     sizes = np.array(lengths, np.int64)
     starts = np.cumsum(sizes) - sizes
     return Encoded(np.array(ids, np.int32), starts.reshape(-1, 2), sizes.reshape(-1, 2))
@@ -203,9 +208,9 @@ def learn(method: TranslatorOptions, data: TranslationPairs, run: Run, start: Mo
     report = run.report
     texts = (text for pair in data if all(side.strip() for side in pair) for text in pair)
     tokenizer = start.tokenizer if start else new_tokenizer(method, texts, run)
-    pairs = encode(data, tokenizer, method.context, report, "pairs")
+    pairs = encode(data, tokenizer, method.context_length, report, "pairs")
     if data.validation is not None:
-        held_out = encode(data.validation, tokenizer, method.context, report, "validation pairs")
+        held_out = encode(data.validation, tokenizer, method.context_length, report, "validation pairs")
     else:
         order = np.random.default_rng(run.seed).permutation(len(pairs))
         kept = int(len(pairs) * method.held_out)
@@ -213,8 +218,8 @@ def learn(method: TranslatorOptions, data: TranslationPairs, run: Run, start: Mo
     if not len(pairs):
         raise FirthError(
             "text_too_long",
-            "There is no pair to learn from: all are longer than context={context} tokens.",
-            context=method.context,
+            "There is no pair to learn from: all are longer than context_length={context_length} tokens.",
+            context_length=method.context_length,
         )
     net = new_net(method, len(tokenizer), run.seed)
     if start is not None:
