@@ -192,7 +192,7 @@ def reading(model: BertModel) -> Embed:
 
 def fitting(model: BertModel, a: str, b: str) -> tuple[str, str]:
     """A pair whose longer text lacks as many words at its end as do not fit."""
-    while len(model.tokenizer.engine.encode(a, b).ids) > model.size.places:
+    while len(model.tokenizer.engine.encode(a, b).ids) > model.size.max_positions:
         a, b = (a.rpartition(" ")[0], b) if len(a) > len(b) else (a, b.rpartition(" ")[0])
     return a, b
 
@@ -233,7 +233,7 @@ def frequency(model: BertModel, corpus: Any, run: Any) -> float:
     """Masked tokens found by always saying the most frequent token."""
     task = Pretraining(model.method, model.net, read_sentences(model.tokenizer, corpus, run), model.tokenizer, run)
     counts = [
-        np.bincount(part.ids[part.starts[0] : part.starts[-1]], minlength=len(model.tokenizer)) * task.masking.hideable
+        np.bincount(part.ids[part.starts[0] : part.starts[-1]], minlength=len(model.tokenizer)) * task.masking.maskable
         for part in (task.sentences, task.held_out)
     ]
     model.net.cpu()

@@ -61,7 +61,7 @@ def compare(model: Any, data: Path, text: Path, contexts: int) -> dict[str, Any]
     skipgram = firth.SkipGram(dim=100, epochs=5).fit(firth.Corpus(text), firth.Run(threads=2)).vectors
     trained = time.monotonic() - began
     layers = range(model.size.layers + 1)
-    settings = {"layers": layers, "combine": "concat", "pieces": "mean", "contexts": contexts}
+    settings = {"layers": layers, "combine": "concat", "subword_pooling": "mean", "contexts": contexts}
     began = time.monotonic()
     found = model.averaged(
         firth.Corpus(text), words, run=firth.Run(report=firth.core.report.LogLines(progress=False)), **settings
@@ -69,7 +69,7 @@ def compare(model: Any, data: Path, text: Path, contexts: int) -> dict[str, Any]
     averaged = time.monotonic() - began
     keys = list(found.vectors.keys)
     by_layer = found.vectors.matrix.reshape(len(keys), len(layers), -1)
-    alone = [each.vectors.mean(axis=0) for each in model.words(keys)]
+    alone = [each.vectors.mean(axis=0) for each in model.word_vectors(keys)]
     pieces = [model.tokenizer.encode(key, special=False).ids for key in keys]
     tables = {
         "skip-gram, 100 dimensions": skipgram,

@@ -129,7 +129,7 @@ def onnx_peers(model: BertModel, threads: int) -> dict[str, Encode]:
 def in_batches(model: BertModel, texts: Sequence[str], size: int, compute: Callable[..., np.ndarray]) -> np.ndarray:
     """What sentence-transformers' encode does: the longest first, batches padded to their longest text."""
     order = sorted(range(len(texts)), key=lambda text: -len(texts[text]))
-    most, last = model.pooling.max_tokens or model.size.places, model.tokenizer.ids["[SEP]"]
+    most, last = model.pooling.max_tokens or model.size.max_positions, model.tokenizer.ids["[SEP]"]
     rows: list[np.ndarray] = []
     for first in range(0, len(order), size):
         read = model.tokenizer.ids_batch([texts[text] for text in order[first : first + size]])
@@ -148,13 +148,15 @@ def padded_peers(model: BertModel, folder: Path) -> dict[str, Encode]:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError:
-        narrow = copy.deepcopy(model.net).to("cuda", torch.bfloat16)
+        half_precision_dtype = copy.deepcopy(model.net).to("cuda", torch.bfloat16)
 
         @torch.inference_mode()
         def compute(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
             tokens, real = torch.from_numpy(ids).cuda(), torch.from_numpy(mask).cuda().bool()
             places = torch.arange(ids.shape[1], device="cuda").expand_as(tokens)
-            x = narrow.stack(narrow.input(tokens, places, torch.zeros_like(tokens)), real).float()
+            x = half_precision_dtype.stack(
+                half_precision_dtype.input(tokens, places, torch.zeros_like(tokens)), real
+            ).float()
             pooled = (x * real[..., None]).sum(1) / real.sum(1, keepdim=True)
             return torch.nn.functional.normalize(pooled, dim=-1).cpu().numpy()
 

@@ -100,7 +100,7 @@ def training(rows: int = 32, places: int = 1024) -> dict[str, Any]:
     torch.set_float32_matmul_precision("high")
     words = 50257
     ids = torch.randint(words, (rows, places + 1), device="cuda")
-    size = Size(layers=12, dim=768, heads=12, places=places, dropout=0.0, activation="gelu_tanh")
+    size = Size(layers=12, dim=768, heads=12, max_positions=places, dropout=0.0, activation="gelu_tanh")
     ours = Decoder(-(-words // 64) * 64, size).cuda()
     config = GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False)
     theirs = GPT2LMHeadModel(config).cuda()

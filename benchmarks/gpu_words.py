@@ -186,7 +186,7 @@ def compile_all() -> None:
         keep, alias = (torch.zeros(size, dtype=torch.int32, device=card) for size in ((64,), (64, 2)))
         windows = Windows(rules, inputs, outputs, keep, alias, tiles)
         empty = (torch.zeros(0, dtype=kind, device=card) for kind in (torch.int32, torch.int64))
-        windows.train(windows.lay(*empty, 0, 0, 0, 0), 0.0, 0.0, 1)
+        windows.train(windows.prepare(*empty, 0, 0, 0, 0), 0.0, 0.0, 1)
 
     ring = np.arange(8)
     links = Links(2 * np.arange(9), np.sort(np.stack([(ring + 1) % 8, (ring - 1) % 8], 1)).ravel().astype(np.int32),
@@ -381,19 +381,19 @@ def plain_torch(bench: Bench, seed: int) -> None:
     signs = torch.tensor([1.0] + [-1.0] * 5, device=card)
     spent = 0.0
     for epoch in range(epochs):
-        laid = windows.lay(raw, starts, 0, 0, len(raw), mix((seed * GOLDEN + epoch + 1) & MASK))
+        prepared = windows.prepare(raw, starts, 0, 0, len(raw), mix((seed * GOLDEN + epoch + 1) & MASK))
         float(windows.inputs[0, 0])  # waits for the card
         began = time.perf_counter()
-        for begin in range(0, len(laid.ids), batch):
-            places = torch.arange(begin, min(begin + batch, len(laid.ids)), device=card)
-            span = laid.spans[places, None]
+        for begin in range(0, len(prepared.ids), batch):
+            places = torch.arange(begin, min(begin + batch, len(prepared.ids)), device=card)
+            span = prepared.spans[places, None]
             near = (offsets >= -(span & 0xFFFF)) & (offsets <= span >> 16)
-            contexts = laid.ids[(places[:, None] + offsets).clamp(0, len(laid.ids) - 1)].long()
-            targets = laid.targets[places].long()
+            contexts = prepared.ids[(places[:, None] + offsets).clamp(0, len(prepared.ids) - 1)].long()
+            targets = prepared.targets[places].long()
             both = near[:, :, None] & (targets >= 0)[:, None, :]
             targets = targets.clamp(min=0)
             x, y = windows.inputs[contexts], windows.outputs[targets]
-            rate = 0.025 * (1 - (epoch + begin / len(laid.ids)) / epochs)
+            rate = 0.025 * (1 - (epoch + begin / len(prepared.ids)) / epochs)
             steps = rate * both * signs * torch.sigmoid(-signs * torch.bmm(x, y.transpose(1, 2)))
             windows.inputs.index_add_(0, contexts.flatten(), torch.bmm(steps, y).flatten(0, 1))
             windows.outputs.index_add_(0, targets.flatten(), torch.bmm(steps.transpose(1, 2), x).flatten(0, 1))

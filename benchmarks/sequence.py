@@ -57,7 +57,7 @@ class Recurrent(nn.Module):
 def nets(dim: int, places: int, device: str) -> dict[str, nn.Module]:
     """Of about the same number of weights: an LSTM's layer has 8 dim², a block 12 dim²."""
     torch.manual_seed(0)
-    size = Size(layers=2, dim=dim, heads=4, places=places, dropout=0.0, positions="rotary")
+    size = Size(layers=2, dim=dim, heads=4, max_positions=places, dropout=0.0, positions="rotary")
     return {"LSTM": Recurrent(dim, 3).to(device), "Transformer": Decoder(WORDS, size).to(device)}
 
 

@@ -32,6 +32,8 @@ MODULES = {
     "finetuning.regress": "finetuning.text_regressor",
     "finetuning.sentence": "finetuning.sentence_encoder",
     "finetuning.tags": "finetuning.token_classifier",
+    "nets.bend": "nets.gelu",
+    "nets.people": "nets.user_autoencoder",
     "tables.label": "tables.ordinal",
     "tables.normalize": "tables.minmax",
 }
@@ -91,6 +93,12 @@ NAMES = (
     Name("Sentence", "SentenceEncoder", without=("*tagged*", "*token_classification*", "src/firth/data/*")),
     Name("Tags", "TokenClassifier", without=("*/data/*",)),
     Name("PeopleModel", "RecommenderModel"),
+    Name("places_of", "position_ids", files=("src/firth/*", "tests/*", "benchmarks/*")),
+    Name("chosen_engine", "resolve_engine"),
+    Name("Mirror", "TiedDecoder", files=("src/firth/tables/*", "src/firth/nets/*", "tests/*")),
+    Name("Looking", "TracesAttention", files=("src/firth/transformers/*",)),
+    Name("Looked", "AttentionTrace", files=("src/firth/transformers/*",)),
+    Name("watched", "traced_copy", files=("src/firth/nets/*", "src/firth/transformers/*", "tests/nets/*")),
     Name("noise_exponent", "negative_exponent", quoted=True),
     Name("batch_rows", "batch_size", quoted=True),
 )
@@ -124,6 +132,8 @@ OPTIONS = (
     Option("walks", "walks_per_node", ("graphs",)),
     Option("widths", "hidden_sizes", ("tables", "recommenders", "training")),
 )
+#: Attributes, with the name before the dot.
+ATTRIBUTES = {"size.places": "size.max_positions", "net.following": "net.next_sentence"}
 TEXT = (".py", ".pyi", ".md", ".toml", ".txt", ".html", ".svelte", ".ts")
 LEFT = (
     "tools/*",
@@ -187,6 +197,8 @@ def rewrite(file: str, text: str) -> str:
         if name.quoted:
             text = re.sub(rf"(?<=[\"'`]){name.old}(?=[\"'`=])", name.new, text)
             text = text.replace(f"--{name.old.replace('_', '-')}", f"--{name.new.replace('_', '-')}")
+    for old, new in ATTRIBUTES.items():
+        text = re.sub(rf"\b{re.escape(old)}\b", new, text)
     for option in OPTIONS:
         text = rewrite_option(file, text, option)
     for old, new in MODULES.items():

@@ -38,7 +38,7 @@ def test_words_of_each_text(call, bert, tmp_path):
     rows = [json.loads(line) for line in told.splitlines()]
     assert [row["words"] for row in rows] == [["the", "king", "'", "s", "house"], [], ["zzyzx"]]
     assert rows[0]["offsets"][1] == [4, 8] and rows[1] == {"key": "2", "words": [], "offsets": [], "vectors": []}
-    expected = firth.load(bert).words(["the king's house"], [0, -1], "concat")[0].vectors
+    expected = firth.load(bert).word_vectors(["the king's house"], [0, -1], "concat")[0].vectors
     np.testing.assert_allclose(rows[0]["vectors"], expected, atol=1e-6)
     result = call(
         "words", bert, tmp_path / "text.txt", "-o", tmp_path / "out.jsonl", "--layers", "0,-1", "--combine", "concat"

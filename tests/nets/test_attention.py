@@ -16,7 +16,7 @@ from firth.nets.attention import (
     attend,
     attention_steps,
     causal_mask,
-    watched,
+    traced_copy,
 )
 
 
@@ -102,10 +102,10 @@ def test_multi_head_equals_torch(cross, keep):
     if not keep:
         found = ours(x, memory if cross else None, mask)
     else:
-        twin, parts = watched(ours)
+        twin, parts = traced_copy(ours)
         found = twin(x, memory if cross else None, mask)
-        torch.testing.assert_close(parts[""].kept.steps.weights, weights, atol=1e-6, rtol=1e-5)
-        assert ours.kept is None and not ours.keep and twin.output.weight is ours.output.weight
+        torch.testing.assert_close(parts[""].record.steps.weights, weights, atol=1e-6, rtol=1e-5)
+        assert ours.record is None and not ours.recording and twin.output.weight is ours.output.weight
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
 
 
@@ -119,7 +119,7 @@ def test_a_cache_gives_what_the_whole_gives():
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, atol=1e-6, rtol=1e-5)
     with pytest.raises(FirthError, match="holds 7 places; 8"):
         attention(x[:, :1], causal=True, cache=cache)
-    cache.choose(torch.tensor([1, 1]))
+    cache.select(torch.tensor([1, 1]))
     assert torch.equal(cache.keys[0], cache.keys[1])
 
 

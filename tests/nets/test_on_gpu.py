@@ -48,7 +48,7 @@ LONG = LONG.replace(
 
 BEND = """
 import torch
-from firth.nets.bend import bend
+from firth.nets.gelu import bias_gelu
 
 torch.manual_seed(0)
 x, bias, compared = 2 * torch.randn(3, 47, 300).half(), torch.randn(300), []
@@ -56,7 +56,7 @@ slope = torch.randn(x.shape).half()
 for tanh in (False, True):
     ours, plain = [x.clone().requires_grad_(), bias.clone().requires_grad_()], [x.float(), bias.clone()]
     plain = [part.requires_grad_() for part in plain]
-    found = bend(*ours, tanh)
+    found = bias_gelu(*ours, tanh)
     truth = torch.nn.functional.gelu(plain[0] + plain[1], approximate="tanh" if tanh else "none")
     found.backward(slope)
     truth.backward(slope.float())
@@ -95,7 +95,12 @@ import contextlib, torch
 torch.compiler._compile_session_context = contextlib.nullcontext  # torch before 2.13 traces the way back without it
 """
 
-CALLS = ("short_attention.attend_short(", "long_attention.attend_long(", "found = bend(", "token_loss.token_losses(")
+CALLS = (
+    "short_attention.attend_short(",
+    "long_attention.attend_long(",
+    "found = bias_gelu(",
+    "token_loss.token_losses(",
+)
 both = pytest.mark.parametrize("compiled", [False, True])
 
 

@@ -15,7 +15,7 @@ from firth.cli.compress import linear, rows_of
 from firth.core.components import principal_components
 from firth.data.world import World
 from firth.evaluate.compression import lost_variance
-from firth.nets.autoencoder import TableNet, drawn
+from firth.nets.autoencoder import TableNet, sample_code
 from firth.tables import pca_initialization as straight
 from firth.tables.autoencoder_model import AutoencoderModel, shape_of
 from firth.tables.autoencoder_training import opened
@@ -99,7 +99,7 @@ def test_a_vae_begins_at_probabilistic_pca():
     total = code.mean.var(dim=0) + torch.exp(code.logvar).mean(dim=0)  # of all codes together: the prior's
     torch.testing.assert_close(total, torch.ones(3, dtype=torch.float64), atol=0.01, rtol=0)
     noise = torch.randn(400, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    apart = (net.decode(drawn(code, noise)).detach().numpy() - rows).std(axis=0)
+    apart = (net.decode(sample_code(code, noise)).detach().numpy() - rows).std(axis=0)
     np.testing.assert_allclose(torch.exp(net.log_deviations()).detach(), apart, rtol=0.05)
 
 

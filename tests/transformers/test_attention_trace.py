@@ -57,7 +57,7 @@ def test_the_net_is_left_as_it_was(models):
     model = models["bert"]
     before = model.embed(["the king"])
     model.attention("the king")
-    assert all(not part.keep and part.kept is None for part in model.net.modules() if hasattr(part, "keep"))
+    assert all(not part.recording and part.record is None for part in model.net.modules() if hasattr(part, "recording"))
     np.testing.assert_array_equal(model.embed(["the king"]), before)
 
 

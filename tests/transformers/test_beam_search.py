@@ -9,7 +9,7 @@ import torch
 
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder, Size
-from firth.transformers.beam_search import RecurrentWriter, TransformerWriter, beam_search
+from firth.transformers.beam_search import RecurrentDecoder, TransformerDecoder, beam_search
 
 PAD, BEGIN, END, WORDS, LIMIT = 0, 1, 2, 11, 9
 SOURCES = [[3, 4, 5, 6, END], [7, END], [8, 9, 10, END], [3, 3, 3, 3, 3, 3, END]]
@@ -23,7 +23,7 @@ def new_net(kind: str, seed: int = 0):
         gain = 3.0
     else:
         net = EncoderDecoder(
-            WORDS, WORDS, Size(layers=2, dim=16, heads=2, places=16, positions="sinusoidal"), tied=True
+            WORDS, WORDS, Size(layers=2, dim=16, heads=2, max_positions=16, positions="sinusoidal"), tied=True
         )
         gain = 2.0
     with torch.no_grad():
@@ -66,7 +66,7 @@ def slow_search(net, source: list[int], beam: int, alpha: float) -> tuple[list[i
 def search(net, sources: list[list[int]], beam: int, alpha: float):
     longest = max(map(len, sources))
     ids = torch.tensor([[*source, *[PAD] * (longest - len(source))] for source in sources])
-    kind = RecurrentWriter if isinstance(net, RecurrentTranslator) else TransformerWriter
+    kind = RecurrentDecoder if isinstance(net, RecurrentTranslator) else TransformerDecoder
     with torch.inference_mode():
         writer = kind(net, ids, ids != PAD, beam, LIMIT)
     return beam_search(writer, [LIMIT] * len(sources), beam, alpha, BEGIN, END, torch.tensor([PAD, BEGIN]))

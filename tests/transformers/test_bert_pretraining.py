@@ -45,7 +45,7 @@ def training(run: Run = ALONE, texts=DOCUMENTS, **options) -> Pretraining:
     tokenizer = WordPiece(size=method.vocabulary_size).train(texts, Run(threads=1))
     torch.manual_seed(0)
     following = method.next_sentence
-    net = Bert(256, size_of(method), pooler=following, following=following)
+    net = Bert(256, size_of(method), pooler=following, next_sentence=following)
     return Pretraining(method, net, read_sentences(tokenizer, texts, Run(threads=1)), tokenizer, run)
 
 
@@ -78,7 +78,7 @@ def test_loss_and_gradients_are_hugging_faces():
     arrays = {name: torch.tensor(array) for name, array in bert_files.to_bert(task.net).items()}
     theirs.load_state_dict(arrays, strict=False)
     theirs.tie_weights()
-    expected = theirs(**padded(tensors, task.context)).loss
+    expected = theirs(**padded(tensors, task.context_length)).loss
     loss = task.batch_loss(*tensors) / batch.tokens
     assert float(loss.detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
     loss.backward(), expected.backward()
@@ -86,7 +86,7 @@ def test_loss_and_gradients_are_hugging_faces():
     pairs = [
         (task.net.input.tokens.weight, known["bert.embeddings.word_embeddings.weight"]),
         (task.net.stack.blocks[0].feed.wide.weight, known["bert.encoder.layer.0.intermediate.dense.weight"]),
-        (task.net.following.weight, known["cls.seq_relationship.weight"]),
+        (task.net.next_sentence.weight, known["cls.seq_relationship.weight"]),
         (task.net.masked.bias, known["cls.predictions.bias"]),
     ]
     for ours, other in pairs:
@@ -260,7 +260,7 @@ def test_the_last_block_is_worked_out_for_no_more_rows_than_the_losses_look_at()
     torch.testing.assert_close(torch.cat(task.hidden(tensors, task.longest)), every[torch.cat([slots, firsts])])
     pooled = torch.tanh(task.net.pooler(every[firsts]))
     masked = functional.cross_entropy(task.net.masked_logits(every[slots]), targets, reduction="none")
-    following = functional.cross_entropy(task.net.following(pooled), labels, reduction="none")
+    following = functional.cross_entropy(task.net.next_sentence(pooled), labels, reduction="none")
     wanted = torch.autograd.grad(
         (masked * slot_weights).sum() + (following * pair_weights).sum(), list(task.net.parameters())
     )
@@ -286,7 +286,7 @@ def test_rows_that_stand_for_no_token_are_not_predicted_and_not_kept(tmp_path: P
         hidden = model.net(*model.tensors([ids], [segments]))
         torch.testing.assert_close(model.net.masked_logits(hidden), found.prediction_logits[0], atol=1e-4, rtol=1e-4)
         pooled = torch.tanh(model.net.pooler(hidden[:1]))
-        torch.testing.assert_close(model.net.following(pooled), found.seq_relationship_logits, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(model.net.next_sentence(pooled), found.seq_relationship_logits, atol=1e-4, rtol=1e-4)
 
 
 def test_going_on_from_a_model_and_from_one_without_heads(tmp_path: Path):
@@ -295,10 +295,10 @@ def test_going_on_from_a_model_and_from_one_without_heads(tmp_path: Path):
     again = method.fit(DOCUMENTS, ALONE, start=model)
     assert again.tokenizer is model.tokenizer
     assert again.training["held_out"][0]["held_out_loss"] < model.training["held_out"][0]["held_out_loss"] - 0.2
-    bare = Bert(200, model.size, pooler=False, masked=False, following=False)
+    bare = Bert(200, model.size, pooler=False, masked=False, next_sentence=False)
     bare.load_state_dict({k: v for k, v in model.net.state_dict().items() if k.split(".")[0] in ("input", "stack")})
     encoder = firth.transformers.bert_model.BertModel(model.method, bare, model.tokenizer, model.pooling, {})
-    assert method.fit(DOCUMENTS, ALONE, start=encoder).net.following is not None
+    assert method.fit(DOCUMENTS, ALONE, start=encoder).net.next_sentence is not None
     with pytest.raises(FirthError, match=r"it has layers=2, context_length=40; got layers=1, context_length=50\."):
         firth.BERT(**TINY | {"layers": 1, "context_length": 50}).fit(DOCUMENTS, ALONE, start=model)
     small = firth.BERT(**TINY, epochs=1)
@@ -342,7 +342,7 @@ def test_tokens_that_are_given(tmp_path: Path):
 def test_one_document_is_trained_on_without_next_sentences():
     with pytest.warns(firth.FirthWarning, match="one document.*trained without it"):
         model = firth.BERT(**TINY, epochs=1).fit([" . ".join(DOCUMENTS[:20])], ALONE)
-    assert model.net.following is None and "next_accuracy" not in model.training
+    assert model.net.next_sentence is None and "next_accuracy" not in model.training
     assert model.training["held_out_loss"] > 0  # its last sentences
 
 
@@ -355,13 +355,13 @@ def test_a_large_last_document_is_not_held_out_whole():
         assert 0.02 < share < 0.1 and len(trained.documents) == (2 if texts[1] == first else 3)
     with pytest.warns(firth.FirthWarning, match="to learn from is one document.*trained without it"):
         model = firth.BERT(**TINY, epochs=1, held_out=0.3).fit([second, second], ALONE)
-    assert model.net.following is None  # B would follow A in all pairs
+    assert model.net.next_sentence is None  # B would follow A in all pairs
 
 
 def test_of_one_held_out_document_next_sentences_are_not_judged():
     some = [" . ".join(DOCUMENTS[n : n + 5]) for n in (0, 5, 10, 15)]
     model = firth.BERT(**TINY, epochs=1, held_out=0.01).fit(some, ALONE)
-    assert model.net.following is not None and "masked_accuracy" in model.training
+    assert model.net.next_sentence is not None and "masked_accuracy" in model.training
     assert "next_accuracy" not in model.training
 
 

@@ -22,8 +22,8 @@ def model(tmp_path_factory):
     # 500 tokens are enough for every word to be one: sentences are shorter, and of fewer lengths, than in pieces.
     settings = {
         "layers": 2, "dim": 64, "heads": 4, "feedforward_dim": 128, "context_length": 32, "vocabulary_size": 500,
-        "dropout": 0.0, "next_sentence": False, "mask_rate": 0.2, "batch_tokens": 512, "epochs": 12, "learning_rate": 4e-3,
-        "weight_decay": 0.01, "held_out": 0.0,
+        "dropout": 0.0, "next_sentence": False, "mask_rate": 0.2, "batch_tokens": 512, "epochs": 12,
+        "learning_rate": 4e-3, "weight_decay": 0.01, "held_out": 0.0,
     }  # fmt: skip
     return firth.BERT(**settings).fit(TEXTS, firth.Run(threads=1))
 

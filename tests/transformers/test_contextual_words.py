@@ -26,7 +26,9 @@ ODD = "  The Kíng's\tqueenlier 日本 [MASK] zzyzx\x00 🙂!"
 
 def bert(places: int = 64, masked: bool = True) -> BertModel:
     tokenizer = WordPiece(size=300).train(TEXTS)
-    size = Size(layers=3, dim=16, heads=2, places=places, dropout=0.1, activation="gelu", pre_norm=False, epsilon=1e-12)
+    size = Size(
+        layers=3, dim=16, heads=2, max_positions=places, dropout=0.1, activation="gelu", pre_norm=False, epsilon=1e-12
+    )
     torch.manual_seed(7)
     net = Bert(len(tokenizer), size, masked=masked)
     with torch.no_grad():
@@ -39,7 +41,7 @@ def bert(places: int = 64, masked: bool = True) -> BertModel:
 def gpt() -> GPTModel:
     tokenizer = firth.BPE(size=320, special_tokens=(END,)).train(TEXTS)
     torch.manual_seed(7)
-    size = Size(layers=2, dim=16, heads=2, places=65)
+    size = Size(layers=2, dim=16, heads=2, max_positions=65)
     return GPTModel(
         firth.GPT(layers=2, dim=16, heads=2, context_length=64), Decoder(len(tokenizer), size), tokenizer, {}
     )
@@ -64,11 +66,11 @@ def minilm() -> BertModel:
 
 
 def test_words_stand_where_they_are_said_to(model, writer):
-    (found,) = model.words([ODD])
+    (found,) = model.word_vectors([ODD])
     assert found.words == ["The", "Kíng", "'", "s", "queenlier", "日", "本", "[MASK]", "zzyzx", "🙂", "!"]
     assert [ODD[begin:end] for begin, end in found.offsets] == found.words
     text = "The king's  house 日本"
-    (found,) = writer.words([text])
+    (found,) = writer.word_vectors([text])
     assert found.words == ["The", "king", "'s", "house", "日本"]  # without the spaces that its pieces begin with
     assert [text[begin:end] for begin, end in found.offsets] == found.words
 
@@ -78,7 +80,7 @@ def test_vectors_are_those_of_their_pieces(model, pieces):
     text = "the queenlier king"
     states = model.states(text)  # [CLS] and [SEP] among them
     encoding = model.read([text])[0]
-    (found,) = model.words([text], layers=[2], pieces=pieces)
+    (found,) = model.word_vectors([text], layers=[2], subword_pooling=pieces)
     assert encoding.word_ids.count(1) > 1  # "queenlier" has several pieces
     for word, vector in enumerate(found.vectors):
         rows = states[2][[place for place, number in enumerate(encoding.word_ids) if number == word]]
@@ -87,36 +89,38 @@ def test_vectors_are_those_of_their_pieces(model, pieces):
 
 
 def test_layers_are_joined_as_asked(model):
-    each = [model.words(["the king"], layers=[layer])[0].vectors for layer in (0, 1, 2, 3)]
-    np.testing.assert_allclose(model.words(["the king"], [1, -1], "sum")[0].vectors, each[1] + each[3], atol=1e-5)
-    np.testing.assert_allclose(model.words(["the king"], [1, -1])[0].vectors, (each[1] + each[3]) / 2, atol=1e-5)
-    concat = model.words(["the king"], [-1, 0], "concat")[0].vectors
+    each = [model.word_vectors(["the king"], layers=[layer])[0].vectors for layer in (0, 1, 2, 3)]
+    np.testing.assert_allclose(
+        model.word_vectors(["the king"], [1, -1], "sum")[0].vectors, each[1] + each[3], atol=1e-5
+    )
+    np.testing.assert_allclose(model.word_vectors(["the king"], [1, -1])[0].vectors, (each[1] + each[3]) / 2, atol=1e-5)
+    concat = model.word_vectors(["the king"], [-1, 0], "concat")[0].vectors
     np.testing.assert_allclose(concat, np.hstack([each[3], each[0]]), atol=1e-5)
     np.testing.assert_allclose(each[3], model.states("the king")[3, 1:-1], atol=1e-5)
 
 
 def test_words_of_a_writer_are_its_states(writer):
-    (found,) = writer.words(["king"], layers=[-1], pieces="last")
+    (found,) = writer.word_vectors(["king"], layers=[-1], subword_pooling="last")
     np.testing.assert_allclose(found.vectors[0], writer.states("king")[-1, -1], atol=1e-5)
 
 
 def test_the_batch_does_not_matter(model, monkeypatch):
     texts = [*TEXTS[:30], "", "zzyzx", " \t", TEXTS[2] + " " + TEXTS[3]]
-    alone = [model.words([text])[0] for text in texts]
+    alone = [model.word_vectors([text])[0] for text in texts]
     monkeypatch.setattr(contextual, "BATCH_TOKENS", 64)
-    for one, many in zip(alone, model.words(texts), strict=True):
+    for one, many in zip(alone, model.word_vectors(texts), strict=True):
         assert one[:2] == many[:2]
         np.testing.assert_allclose(one.vectors, many.vectors, atol=1e-5)
-    assert model.words([]) == [] and model.words([""])[0].vectors.shape == (0, 16)
+    assert model.word_vectors([]) == [] and model.word_vectors([""])[0].vectors.shape == (0, 16)
 
 
 def test_odd_texts(model):
-    (long, unknown) = model.words(["x" * 1_000_000, "\x00\x01 \u200b"])
+    (long, unknown) = model.word_vectors(["x" * 1_000_000, "\x00\x01 \u200b"])
     assert [len(word) for word in long.words] == [1_000_000]  # one token: unknown
     assert np.isfinite(long.vectors).all() and len(unknown.vectors) == len(unknown.words)
     for wrong, message in ((["a\ud800"], "lone surrogate"), ([3], "must be str"), ("text", "Put it in a list")):
         with pytest.raises(firth.FirthError, match=message):
-            model.words(wrong)
+            model.word_vectors(wrong)
 
 
 @pytest.mark.parametrize(
@@ -126,29 +130,31 @@ def test_odd_texts(model):
         ({"layers": []}, r"layers must be numbers of layers, such as \(-1,\); got \[\]"),
         ({"layers": -1}, r"layers must be numbers of layers, such as \(-1,\); got -1"),
         ({"combine": "max"}, "combine must be one of mean, sum, concat; got 'max'"),
-        ({"pieces": "sum"}, "pieces must be one of mean, first, last; got 'sum'"),
+        ({"subword_pooling": "sum"}, "subword_pooling must be one of mean, first, last; got 'sum'"),
     ],
 )
 def test_settings_that_are_refused(model, settings, message):
     with pytest.raises(firth.FirthError, match=message):
-        model.words(["the king"], **settings)
+        model.word_vectors(["the king"], **settings)
     with pytest.raises(firth.FirthError, match=message):
         model.static(TEXTS[:5], 3, **settings)
 
 
 def test_texts_that_do_not_fit(model):
     with pytest.raises(firth.FirthError, match=r"Text 2 has 6\d tokens and the model room for 62; windows=True"):
-        model.words(["king", "king, " * 33])
+        model.word_vectors(["king", "king, " * 33])
     with pytest.raises(firth.FirthError, match=r"The text 'king, king.*… has 6\d tokens.*; shorten it"):
         model.senses(["the king", "king, " * 33], "king")
-    (found,) = model.words(["king, " * 33], windows=True)
+    (found,) = model.word_vectors(["king, " * 33], windows=True)
     assert len(found.words) == len(found.vectors) == 66
-    (first,) = model.words([("king, " * 33)[: found.offsets[61][1]]])
+    (first,) = model.word_vectors([("king, " * 33)[: found.offsets[61][1]]])
     np.testing.assert_allclose(found.vectors[: len(first.vectors)], first.vectors, atol=1e-5)
     characters = firth.Characters(special_tokens=("<unk>", END)).train(TEXTS)
-    reader = GPTModel(firth.GPT(), Decoder(len(characters), Size(layers=1, dim=8, heads=2, places=9)), characters, {})
+    reader = GPTModel(
+        firth.GPT(), Decoder(len(characters), Size(layers=1, dim=8, heads=2, max_positions=9)), characters, {}
+    )
     with pytest.raises(firth.FirthError, match=r"\(characters\) does not cut text into words"):
-        reader.words(["king"])
+        reader.word_vectors(["king"])
 
 
 # ---- one vector a word ----
@@ -158,7 +164,7 @@ def test_static_is_the_mean_over_contexts(model):
     texts = ["The king sleeps.", "a queen", "the king and the king"]
     rows = [
         vector
-        for found in model.words(texts, layers=[1])
+        for found in model.word_vectors(texts, layers=[1])
         for word, vector in zip(found.words, found.vectors, strict=True)
         if word == "king"
     ]
@@ -179,7 +185,7 @@ def test_static_chooses_the_most_frequent_words(model):
 
 def test_a_phrase_is_a_word_of_several(model):
     texts = ["the old king sleeps", "an old king"]
-    vectors = [model.words([text], pieces="mean")[0] for text in texts]
+    vectors = [model.word_vectors([text], subword_pooling="mean")[0] for text in texts]
     static = model.static(texts, ["old king"])
     spans = [model.read([text])[0] for text in texts]
     expected = []
@@ -231,13 +237,15 @@ def test_nothing_is_computed_for_words_that_have_enough(model, monkeypatch):
 
 def test_a_word_that_no_window_holds_is_refused(writer):
     with pytest.raises(firth.FirthError, match=r"The word 'qwx.*'… has more tokens than the model has room for, 64"):
-        writer.words(["qwx" * 100], windows=True)
-    assert writer.words([" " * 100], windows=True)[0].vectors.shape == (0, 16)
+        writer.word_vectors(["qwx" * 100], windows=True)
+    assert writer.word_vectors([" " * 100], windows=True)[0].vectors.shape == (0, 16)
     assert list(writer.static(["the king " + "qwx" * 100 + " sleeps"], ["king", "sleeps"]).keys) == ["king", "sleeps"]
 
 
 def test_static_vectors_of_a_writer(writer):
-    found = writer.static(TEXTS[:20], ["king", "the"] if "king" in " ".join(TEXTS[:20]) else ["the"], pieces="last")
+    found = writer.static(
+        TEXTS[:20], ["king", "the"] if "king" in " ".join(TEXTS[:20]) else ["the"], subword_pooling="last"
+    )
     assert found.dim == 16 and "the" in found
 
 
@@ -253,7 +261,7 @@ def test_senses_of_a_word(model):
         a, b = found.states[layer, 0], found.states[layer, 2]
         cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
         assert found.distances[layer, 0, 2] == pytest.approx(1 - cosine, abs=1e-5) == found.distances[layer, 2, 0]
-    rows = [model.words([text], layers=[3])[0] for text in texts]
+    rows = [model.word_vectors([text], layers=[3])[0] for text in texts]
     np.testing.assert_allclose(found.states[3, 0], rows[0].vectors[2], atol=1e-5)
     pairs = [
         1 - u @ v / np.linalg.norm(u) / np.linalg.norm(v)

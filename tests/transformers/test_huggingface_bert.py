@@ -33,8 +33,8 @@ PAIR = ("the king sleeps in the old house", "zzyzx, said the queen")
 HEADS = {
     "BertModel": ["pooler"],
     "BertForMaskedLM": ["masked"],
-    "BertForPreTraining": ["pooler", "masked", "following"],
-    "BertForNextSentencePrediction": ["pooler", "following"],
+    "BertForPreTraining": ["pooler", "masked", "next_sentence"],
+    "BertForNextSentencePrediction": ["pooler", "next_sentence"],
 }
 
 
@@ -83,7 +83,7 @@ def same_outputs(model: BertModel, net: Any, atol: float = 1e-5) -> None:
         if "seq_relationship_logits" in expected or type(net).__name__ == "BertForNextSentencePrediction":
             scores = expected["seq_relationship_logits" if "seq_relationship_logits" in expected else "logits"]
             torch.testing.assert_close(
-                model.net.following(model.net.pooled(hidden, tensors[3])), scores, atol=atol, rtol=1e-5
+                model.net.next_sentence(model.net.pooled(hidden, tensors[3])), scores, atol=atol, rtol=1e-5
             )
     np.testing.assert_allclose(model.states(*PAIR), torch.cat(expected.hidden_states).numpy(), atol=atol)
 
@@ -280,7 +280,7 @@ def test_weights_without_a_config(folder):
         ({"intermediate_size": 2**31}, r"intermediate\.dense\.weight is \(40, 24\) and must be \(2147483648, 24\)"),
         ({"num_attention_heads": 5}, "multiple of heads; got 24 and 5"),
         ({"max_position_embeddings": 10**6}, r"position_embeddings\.weight is \(32, 24\) and must be \(1000000, 24\)"),
-        ({"max_position_embeddings": 10**9}, "BERT.context must be"),
+        ({"max_position_embeddings": 10**9}, "BERT.context_length must be"),
         ({"vocab_size": 10}, r"vocab_size 10 and the weights have 3\d\d rows"),
         ({"type_vocab_size": 1}, "type_vocab_size 1 and the weights have 2 rows"),
         ({"layer_norm_eps": "small"}, "layer_norm_eps as a number"),

@@ -8,14 +8,14 @@ from tiny import tiny_gpt
 
 from firth.core.errors import FirthError
 from firth.nets.transformer import Decoder, Size
-from firth.transformers.language_modeling import Reading, Sampling, continued, writer_of
+from firth.transformers.language_modeling import DecodingState, Sampling, generate_ids, native_decoder
 
 WORDS = 11
 
 
 def make_net(positions: str, activation: str) -> Decoder:
     torch.manual_seed(1)
-    size = Size(layers=2, dim=24, heads=3, places=20, dropout=0.1, positions=positions, activation=activation)
+    size = Size(layers=2, dim=24, heads=3, max_positions=20, dropout=0.1, positions=positions, activation=activation)
     net = Decoder(16, size).eval()
     for parameter in net.parameters():  # biases too: nothing may be left out unseen
         torch.nn.init.normal_(parameter, std=0.3)
@@ -30,24 +30,24 @@ def make_net(positions: str, activation: str) -> Decoder:
 def test_each_token_has_the_logits_of_the_whole_text(positions: str, activation: str) -> None:
     net, ids = make_net(positions, activation), [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
     whole = net.logits(net(torch.tensor([ids])))[0, :, :WORDS]
-    reading = Reading(net, WORDS, writer_of(net, WORDS))
+    reading = DecodingState(net, WORDS, native_decoder(net, WORDS))
     found = [reading.logits(ids[:4]), *(reading.logits([token]) for token in ids[4:])]
     torch.testing.assert_close(torch.stack(found), whole[3:], atol=1e-4, rtol=1e-4)
 
 
 def test_a_full_context_slides_with_the_writer() -> None:
     net = make_net("learned", "gelu")
-    found = list(continued(net, WORDS, [1, 2], 60, Sampling(temperature=0), slide=True))
+    found = list(generate_ids(net, WORDS, [1, 2], 60, Sampling(temperature=0), slide=True))
     assert len(found) == 60
     known = [1, 2, *found]
-    again = next(continued(net, WORDS, known[11:21], 1, Sampling(temperature=0), slide=False))
+    again = next(generate_ids(net, WORDS, known[11:21], 1, Sampling(temperature=0), slide=False))
     assert known[21] == again  # the first that was written after the older half was forgotten
 
 
 def test_writing_tells_the_candidates_of_each_step():
     model = tiny_gpt()
     whole = "".join(model.generate("the king", 6, temperature=0))
-    written = model.write("the king", tokens=6, k=4, temperature=0)
+    written = model.generate_tokens("the king", tokens=6, k=4, temperature=0)
     assert model.tokenizer.decode([step.token.id for step in written]) == whole
     for step in written:
         assert step.token == step.candidates[0] and len(step.candidates) == 4 and step.token.chance == 1
@@ -56,11 +56,11 @@ def test_writing_tells_the_candidates_of_each_step():
         )
     # Tokens that were taken are read as they are: the third step follows from the first two.
     taken = [step.token.id for step in written[:2]]
-    again = model.write("the king", taken, tokens=1, k=4, temperature=0)[0]
+    again = model.generate_tokens("the king", taken, tokens=1, k=4, temperature=0)[0]
     assert again.token.id == written[2].token.id
     assert again.token.probability == pytest.approx(written[2].token.probability, rel=1e-4)
     # And in one reading of the whole they have the probabilities that they had when they were written.
-    told = model.taken("the king", [step.token.id for step in written])
+    told = model.token_probabilities("the king", [step.token.id for step in written])
     assert [each.text for each in told] == [step.token.text for step in written]
     expected = [step.token.probability for step in written]
     assert [each.probability for each in told] == pytest.approx(expected, rel=1e-3)
@@ -78,7 +78,7 @@ def test_what_stands_before_a_stop_is_told_whole():
 
 def test_chances_are_those_of_sampling():
     model, words = tiny_gpt(), len(tiny_gpt().tokenizer)
-    step = model.write("the king", k=words, temperature=0.5, top_k=7)[0]
+    step = model.generate_tokens("the king", k=words, temperature=0.5, top_k=7)[0]
     assert sum(each.probability for each in step.candidates) == pytest.approx(1, abs=1e-4)
     assert sum(each.chance for each in step.candidates) == pytest.approx(1, abs=1e-4)
     assert sum(each.chance > 0 for each in step.candidates) == 7 and step.token.chance > 0
@@ -90,7 +90,7 @@ def test_chances_are_those_of_sampling():
 def test_what_writing_refuses():
     model = tiny_gpt(places=8)
     for settings, rule in (
-        ({"taken": [99999]}, "Tokens have numbers from 0 to"),
+        ({"generated": [99999]}, "Tokens have numbers from 0 to"),
         ({"tokens": 0}, "at least 1"),
         ({"k": 0}, "at least 1"),
         ({"tokens": 9}, "do not fit the context of 8"),
@@ -98,9 +98,9 @@ def test_what_writing_refuses():
         ({"seed": 2**64}, "whole number of 64 bits"),
     ):
         with pytest.raises(FirthError, match=rule):
-            model.write("the", **settings)
+            model.generate_tokens("the", **settings)
     with pytest.raises(FirthError, match="Tokens have numbers from 0 to"):
-        model.taken("the", [-1])
+        model.token_probabilities("the", [-1])
     with pytest.raises(FirthError, match="do not fit the context of 8"):
-        model.taken("the", [1] * 9)
-    assert model.taken("the", []) == []
+        model.token_probabilities("the", [1] * 9)
+    assert model.token_probabilities("the", []) == []

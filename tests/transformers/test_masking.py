@@ -57,7 +57,7 @@ def test_shares_are_those_of_the_paper(tokenizer, rate, share, whole_words):
         assert len(np.unique(now[other])) > 0.9 * ordinary
     rest = np.setdiff1d(np.arange(len(ids)), chosen)
     np.testing.assert_array_equal(found.ids[rest], ids[rest])
-    assert len(chosen) <= masking(tokenizer, rate, share, whole_words).most(len(ids))
+    assert len(chosen) <= masking(tokenizer, rate, share, whole_words).max_masked(len(ids))
 
 
 def test_what_was_added_to_the_text_is_never_masked(tokenizer):

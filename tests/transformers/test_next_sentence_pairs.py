@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from firth.data.sentences import Sentences
-from firth.transformers.next_sentence_pairs import ALONE, FOLLOWS, FOREIGN, make_pairs, short_sentences, stretches
+from firth.transformers.next_sentence_pairs import ALONE, FOLLOWS, FOREIGN, make_pairs, segments_of, short_sentences
 from firth.transformers.packing import batch_ends
 
 
@@ -60,12 +60,12 @@ def test_lengths_do_not_tell_the_answer():
 
 def test_every_token_is_used_once_and_cuts_move():
     text, _ = short_sentences(sentences(2, 50), 31)
-    one, two = (stretches(text, 62, np.random.default_rng(seed)) for seed in (1, 2))
+    one, two = (segments_of(text, 62, np.random.default_rng(seed)) for seed in (1, 2))
     for found in (one, two):
         assert found[0, 0] == 0 and found[-1, 1] == len(text.starts) - 1
         np.testing.assert_array_equal(found[1:, 0], found[:-1, 1])
     assert one.tolist() != two.tolist()
-    alone = make_pairs(text, 62, np.random.default_rng(1), following=False)
+    alone = make_pairs(text, 62, np.random.default_rng(1), next_sentence=False)
     assert alone.length[:, 0].sum() == text.starts[-1] and not alone.length[:, 1].any()
     assert (alone.label == ALONE).all()
     pairs = make_pairs(text, 62, np.random.default_rng(1))

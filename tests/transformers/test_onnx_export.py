@@ -25,7 +25,7 @@ def model() -> BertModel:
 
 def small(tokenizer, activation: str) -> BertModel:
     method = firth.BERT(layers=2, dim=24, heads=3, context_length=32, activation=activation)
-    net = Bert(len(tokenizer), size_of(method), masked=False, following=False)
+    net = Bert(len(tokenizer), size_of(method), masked=False, next_sentence=False)
     for part in net.parameters():
         torch.nn.init.normal_(part, std=0.3)
     return BertModel(method, net, tokenizer, Pooling(), {})

@@ -50,7 +50,7 @@ def small(model) -> BertModel:
     """Quick to write and open."""
     torch.manual_seed(1)
     method = firth.BERT(layers=2, dim=32, heads=2, feedforward_dim=64, context_length=256)
-    net = Bert(len(model.tokenizer), size_of(method), masked=False, following=False)
+    net = Bert(len(model.tokenizer), size_of(method), masked=False, next_sentence=False)
     for part in net.parameters():
         torch.nn.init.normal_(part, std=0.3)
     return BertModel(method, net, model.tokenizer, Pooling(normalize=True), {})

@@ -207,12 +207,12 @@ class Senses(NamedTuple):
 class Contextual(Protocol):
     """Gives a word the vector that it has where it stands, from any of its layers."""
 
-    def words(
+    def word_vectors(
         self,
         texts: Sequence[str],
         layers: Sequence[int] = (-1,),
         combine: str = "mean",
-        pieces: str = "mean",
+        subword_pooling: str = "mean",
         windows: bool = False,
     ) -> list[WordsInContext]:
         """Of each text, its words with their vectors."""
@@ -220,7 +220,7 @@ class Contextual(Protocol):
     def static(self, data: Any, words: int | Sequence[str] = 20_000, **settings: Any) -> Vectors:
         """One vector a word: the mean over the places where it stands in `data`."""
 
-    def senses(self, texts: Sequence[str], word: str, pieces: str = "mean") -> Senses:
+    def senses(self, texts: Sequence[str], word: str, subword_pooling: str = "mean") -> Senses:
         """How far apart the word's vectors are, layer by layer."""
 
 
@@ -241,7 +241,7 @@ class Candidate(NamedTuple):
     chance: float  # of being chosen: with temperature, top_k and top_p
 
 
-class Written(NamedTuple):
+class GeneratedToken(NamedTuple):
     """One step of writing: the token that was chosen, and those it was chosen from, likeliest first."""
 
     token: Candidate
@@ -255,12 +255,12 @@ class Generates(Protocol):
     def generate(self, prompt: str = "", tokens: int | None = None, **settings: Any) -> Iterator[str]:
         """Piece by piece, as it is written: so many tokens at most; if none is said, 200 or what there is room for."""
 
-    def write(
-        self, prompt: str = "", taken: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
-    ) -> list[Written]:
-        """Token by token, with the `k` likeliest of each step; `taken` are tokens that stand after the prompt."""
+    def generate_tokens(
+        self, prompt: str = "", generated: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
+    ) -> list[GeneratedToken]:
+        """Token by token, with the `k` likeliest of each step; `generated` are tokens that follow the prompt."""
 
-    def taken(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
+    def token_probabilities(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
         """Tokens that stand after the prompt, with the probability that each had there."""
 
 

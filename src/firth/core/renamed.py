@@ -38,6 +38,17 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "widths": ("hidden_sizes",),
 }
 
+#: Parts of the names of a network's weights, as checkpoints of training store them.
+WEIGHTS = {"following.": "next_sentence.", "input.places.": "input.positions."}
+
+
+def current_weight(name: str) -> str:
+    """Return what a weight of a checkpoint is called now."""
+    for old, new in WEIGHTS.items():
+        if name.startswith(old) or f".{old}" in name:
+            return name.replace(old, new)
+    return name
+
 
 def current_option(name: str, known: Collection[str]) -> str | None:
     """The option among `known` that `name` means: itself, or what it has become."""

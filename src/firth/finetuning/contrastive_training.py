@@ -27,7 +27,7 @@ from firth.data.similar_pairs import Rows, SimilarPairs
 from firth.finetuning.finetuned_model import base_of
 from firth.finetuning.finetuning_loop import Sequences, batches_of, sequences
 from firth.nets.attention import Packed
-from firth.nets.bert import Bert, places_of
+from firth.nets.bert import Bert, position_ids
 from firth.nets.transformer import Dropout
 from firth.training.baselines import ENOUGH, Verdict, Weights, bags_of, clearly_correlated, number_score
 from firth.training.gradient_loop import Batch, Gradient
@@ -131,7 +131,7 @@ class Contrast(Gradient):
     def vectors(self, ids: Tensor, starts: Tensor, places: Tensor) -> Tensor:
         """One row a text, in the order they were given."""
         packed = Packed(starts, self.longest)
-        states = self.net.states(ids, places_of(packed, len(ids)), torch.zeros_like(ids), packed)
+        states = self.net.states(ids, position_ids(packed, len(ids)), torch.zeros_like(ids), packed)
         rows = self.pooling(states, packed, self.net.size.layers)
         if self.projection is not None:
             rows = functional.linear(rows, *self.projection)
@@ -254,7 +254,7 @@ def pairs_of(rows: Rows) -> list[tuple[str, ...]]:
 
 def prepared(base: BertModel, method: Any) -> BertModel:
     """The base with the pooling that is asked for."""
-    places = base.size.places
+    places = base.size.max_positions
     if method.max_length > places:
         raise FirthError(
             "invalid_value",
@@ -279,7 +279,7 @@ def prepared(base: BertModel, method: Any) -> BertModel:
 
 
 def texts_of(rows: Rows, base: BertModel, report: Report) -> Texts:
-    most = base.pooling.max_tokens or base.size.places
+    most = base.pooling.max_tokens or base.size.max_positions
     numbers: dict[str, int] = {}
     sides = tuple(sequences(base.tokenizer, side, most, "cut", report) for side in rows.sides)
     counted = tuple(

@@ -90,9 +90,9 @@ class TunedModel(Model):
         lost = np.array([each.count(unknown) for each in ids], np.int64)
         return Pooled(self.embed(texts), np.array([len(each) for each in ids], np.int64) - lost, lost)
 
-    def words(self, texts: Sequence[str], *settings: Any, **more: Any) -> list[WordsInContext]:
+    def word_vectors(self, texts: Sequence[str], *settings: Any, **more: Any) -> list[WordsInContext]:
         """Words with the vectors that the tuned base gives them."""
-        return self.base.words(texts, *settings, **more)
+        return self.base.word_vectors(texts, *settings, **more)
 
     def static(self, data: Any, words: int | Sequence[str] = 20_000, **settings: Any) -> Vectors:
         return self.base.static(data, words, **settings)
@@ -100,8 +100,8 @@ class TunedModel(Model):
     def averaged(self, *given: Any, **settings: Any) -> Averaged:
         return self.base.averaged(*given, **settings)
 
-    def senses(self, texts: Sequence[str], word: str, pieces: str = "mean") -> Senses:
-        return self.base.senses(texts, word, pieces)
+    def senses(self, texts: Sequence[str], word: str, subword_pooling: str = "mean") -> Senses:
+        return self.base.senses(texts, word, subword_pooling)
 
     def attention(self, text: str, other: str | None = None) -> Attention:
         return self.base.attention(text, other)
@@ -195,14 +195,14 @@ GPT = "GPT2ForSequenceClassification"
 def bert_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> BertModel:
     size = bert_files.size_of(config)
     net = bert_files.net_of(bert_files.from_bert(arrays, size), size)
-    method = build_settings(registry.method("bert"), {**options_of(size), "context_length": size.places})
+    method = build_settings(registry.method("bert"), {**options_of(size), "context_length": size.max_positions})
     return BertModel(method, net, SubwordTokenizer.load(folder), Pooling(), {"source": "bert"})
 
 
 def gpt_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> GPTModel:
     size, _ = gpt2.size_of(config)
     net = decoder_of(gpt2.from_foreign(arrays, size, config), size)
-    method = build_settings(registry.method("gpt"), {**options_of(size), "context_length": size.places - 1})
+    method = build_settings(registry.method("gpt"), {**options_of(size), "context_length": size.max_positions - 1})
     return GPTModel(method, net, SubwordTokenizer.load(folder), {"source": "gpt2"})
 
 
@@ -263,7 +263,7 @@ def base_of(start: Model | None, method: Method, pooled: bool) -> Base:
     before = {KEY: start.training[KEY]} if KEY in start.training else {}
     base = type(model).from_parts(model.method, model.parts(), before)  # a copy that shares nothing
     if isinstance(base.net, Bert):
-        base.net.masked = base.net.following = None
+        base.net.masked = base.net.next_sentence = None
         if not pooled:
             base.net.pooler = None
     return base
@@ -290,7 +290,7 @@ def new_net(
 
 
 def most_tokens(method: TuningOptions, base: Base) -> int:
-    places = base.size.places
+    places = base.size.max_positions
     if method.max_length > places:
         raise FirthError(
             "invalid_value",

@@ -24,7 +24,7 @@ from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, base_of, most_tokens, new_net
 from firth.finetuning.finetuning_loop import Sequences, Tuning, joined, read_all
 from firth.nets.attention import Packed
-from firth.nets.bert import places_of
+from firth.nets.bert import position_ids
 from firth.training.baselines import HINT, Verdict, answer_guesses, clearly_better
 from firth.transformers.bert_model import BertModel
 
@@ -95,7 +95,7 @@ def laid_out(logits: Tensor, packed: Packed, seconds: Tensor, null: bool) -> Ten
     """(windows, places, 2): the logits of the passage's tokens, with `null` of [CLS] too; −∞ elsewhere."""
     lengths = packed.starts.diff().long()
     window = torch.repeat_interleave(torch.arange(len(lengths), device=logits.device), lengths, output_size=len(logits))
-    place = places_of(packed, len(logits))
+    place = position_ids(packed, len(logits))
     allowed = (place >= seconds[window]) & (place < lengths[window] - 1)
     if null:
         allowed |= place == 0
@@ -233,7 +233,7 @@ class SpanModel(TunedModel):
 
 
 def window_length(method: Any, base: Any) -> int:
-    return min(WINDOW, base.size.places) if not method.max_length else most_tokens(method, base)
+    return min(WINDOW, base.size.max_positions) if not method.max_length else most_tokens(method, base)
 
 
 def tell_cut(cut: int, method: Any, report: Report) -> None:

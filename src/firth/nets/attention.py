@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from firth.core.errors import FirthError
-from firth.nets.on_gpu import kernels, narrow
+from firth.nets.on_gpu import half_precision_dtype, kernels
 from firth.nets.positions import Rotary
 
 SHORT, LONG = kernels("short_attention"), kernels("long_attention")
@@ -32,7 +32,7 @@ class Steps(NamedTuple):
     output: Tensor  # the values, mixed by these weights
 
 
-class Kept(NamedTuple):
+class AttentionRecord(NamedTuple):
     """What one attention was given and made of it, (batch, heads, places, dim of a head)."""
 
     query: Tensor
@@ -54,9 +54,9 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     """softmax over the last axis where the mask allows it; zeros, not NaN, for rows where it allows nothing."""
     if mask is None:
         return torch.softmax(scores, dim=-1)
-    some = mask.any(-1, keepdim=True)
-    weights = torch.softmax(scores.masked_fill(~(mask | ~some), -math.inf), dim=-1)
-    return weights.masked_fill(~some, 0.0)
+    any_allowed = mask.any(-1, keepdim=True)
+    weights = torch.softmax(scores.masked_fill(~(mask | ~any_allowed), -math.inf), dim=-1)
+    return weights.masked_fill(~any_allowed, 0.0)
 
 
 def causal_mask(queries: int, keys: int, device: Any = None) -> Tensor:
@@ -72,13 +72,17 @@ def attend(
     if causal and mask is None and queries == keys:
         return functional.scaled_dot_product_attention(query, key, value, is_causal=True, dropout_p=dropout)
     if causal and queries > 1:
-        before = causal_mask(queries, keys, query.device)
-        mask = before if mask is None else mask & before
+        earlier = causal_mask(queries, keys, query.device)
+        mask = earlier if mask is None else mask & earlier
     if mask is None:
         return functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
-    some = mask.any(-1, keepdim=True)  # a row that sees nothing is let see everything, then zeroed: no NaN anywhere
-    found = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask | ~some, dropout_p=dropout)
-    return found.masked_fill(~some, 0.0)
+    any_allowed = mask.any(
+        -1, keepdim=True
+    )  # a row that sees nothing is let see everything, then zeroed: no NaN anywhere
+    output = functional.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask | ~any_allowed, dropout_p=dropout
+    )
+    return output.masked_fill(~any_allowed, 0.0)
 
 
 class Packed(NamedTuple):
@@ -101,23 +105,23 @@ def attend_packed(query: Tensor, key: Tensor, value: Tensor, packed: Packed) -> 
 
         starts, longest = packed.starts, packed.longest
         return varlen_attn(query, key, value, starts, starts, longest, longest)  # type: ignore[return-value]
-    found, begin = [], 0
-    for length, alike in groupby(packed.lengths or packed.starts.diff().tolist()):
-        end = begin + length * len(list(alike))
+    outputs, begin = [], 0
+    for length, group in groupby(packed.lengths or packed.starts.diff().tolist()):
+        end = begin + length * len(list(group))
         if end == begin:  # sequences without tokens, in batches of a fixed shape
             continue
         shape = (-1, length, *query.shape[1:])
         q, k, v = (x[begin:end].reshape(shape).transpose(1, 2) for x in (query, key, value))
-        found.append(attend(q, k, v).transpose(1, 2).flatten(0, 1))
+        outputs.append(attend(q, k, v).transpose(1, 2).flatten(0, 1))
         begin = end
-    return found[0] if len(found) == 1 else torch.cat(found)
+    return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
 
 class Cache:
     """Keys and values of the places read so far, so that generating a token costs one token's work."""
 
-    def __init__(self, batch: int, heads: int, places: int, dim: int, like: Tensor) -> None:
-        self.keys, self.values = (like.new_zeros(batch, heads, places, dim) for _ in range(2))
+    def __init__(self, batch: int, heads: int, positions: int, dim: int, like: Tensor) -> None:
+        self.keys, self.values = (like.new_zeros(batch, heads, positions, dim) for _ in range(2))
         self.length = 0
 
     def add(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -134,7 +138,7 @@ class Cache:
         self.length = end
         return self.keys[:, :, :end], self.values[:, :, :end]
 
-    def choose(self, rows: Tensor) -> None:
+    def select(self, rows: Tensor) -> None:
         """Goes on with these rows of the batch: the surviving beams."""
         self.keys, self.values = self.keys[rows], self.values[rows]
 
@@ -161,13 +165,13 @@ class MultiHead(nn.Module):
         else:
             self.query_key_value = nn.Linear(dim, 3 * dim)  # one product instead of three
         self.output = nn.Linear(dim, dim)
-        self.kept: Kept | None = None  # the last call's numbers, in a `watched` net
-        self.keep = False
+        self.record: AttentionRecord | None = None  # the last call's numbers, in a `watched` net
+        self.recording = False
 
     def split(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
         """(batch, places, parts · dim) as `parts` tensors (batch, heads, places, dim of a head)."""
-        batch, places, _ = x.shape
-        return x.view(batch, places, parts, self.heads, -1).permute(2, 0, 3, 1, 4).unbind()
+        batch, positions, _ = x.shape
+        return x.view(batch, positions, parts, self.heads, -1).permute(2, 0, 3, 1, 4).unbind()
 
     def project(self, x: Tensor, memory: Tensor | None, cache: Cache | None) -> tuple[Tensor, Tensor, Tensor]:
         if self.cross:
@@ -200,52 +204,52 @@ class MultiHead(nn.Module):
         if mask is not None and mask.dim() == 2:
             mask = mask[:, None, None, :]
         query, key, value = self.project(x, memory, cache)
-        if self.keep:
-            mixed = self.attend_slowly(query, key, value, mask, causal)
+        if self.recording:
+            mixed = self.attend_recorded(query, key, value, mask, causal)
         else:
             mixed = attend(query, key, value, mask, causal, self.dropout if self.training else 0.0)
-        batch, places, dim = x.shape
-        out: Tensor = self.output(mixed.transpose(1, 2).reshape(batch, places, dim))
+        batch, positions, dim = x.shape
+        out: Tensor = self.output(mixed.transpose(1, 2).reshape(batch, positions, dim))
         return out
 
     def forward_packed(self, x: Tensor, packed: Packed, rows: Tensor | None = None) -> Tensor:
         qkv = self.query_key_value(x)
-        if SHORT and narrow(x) and SHORT.fits(x.shape[1] // self.heads, packed.longest):
+        if SHORT and half_precision_dtype(x) and SHORT.fits(x.shape[1] // self.heads, packed.longest):
             mixed: Tensor = SHORT.attend_short(qkv, packed.starts, self.heads, packed.longest)
-        elif LONG and narrow(x) and LONG.fits(x.shape[1] // self.heads, packed.longest):
+        elif LONG and half_precision_dtype(x) and LONG.fits(x.shape[1] // self.heads, packed.longest):
             mixed = LONG.attend_long(qkv, packed.starts, self.heads, packed.longest)[0]
         else:
             query, key, value = qkv.view(len(x), 3, self.heads, -1).unbind(1)
             mixed = attend_packed(query, key, value, packed).flatten(1)
-        out: Tensor = self.output(chosen(mixed, rows))
+        out: Tensor = self.output(select_rows(mixed, rows))
         return out
 
-    def attend_slowly(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+    def attend_recorded(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         if causal:
-            before = causal_mask(query.shape[-2], key.shape[-2], query.device)
-            mask = before if mask is None else mask & before
+            earlier = causal_mask(query.shape[-2], key.shape[-2], query.device)
+            mask = earlier if mask is None else mask & earlier
         steps = attention_steps(query, key, value, mask)
-        self.kept = Kept(query, key, value, mask, steps)
+        self.record = AttentionRecord(query, key, value, mask, steps)
         weights = functional.dropout(steps.weights, self.dropout, self.training)
         return weights @ value
 
 
-def chosen(x: Tensor, rows: Tensor | None) -> Tensor:
+def select_rows(x: Tensor, rows: Tensor | None) -> Tensor:
     return x if rows is None else x.index_select(0, rows)
 
 
 Network = TypeVar("Network", bound=nn.Module)
 
 
-def watched(net: Network) -> tuple[Network, dict[str, MultiHead]]:
+def traced_copy(net: Network) -> tuple[Network, dict[str, MultiHead]]:
     """A copy of `net` with the same weights, whose attentions keep their numbers in `kept`; and these, by their names.
     The net itself stays as it is: others may be running it."""
     shared = {id(tensor): tensor for tensor in (*net.parameters(), *net.buffers())}
-    twin = copy.deepcopy(net, shared)
-    found = {name: part for name, part in twin.named_modules() if isinstance(part, MultiHead)}
-    for part in found.values():
-        part.keep = True
-    return twin, found
+    clone = copy.deepcopy(net, shared)
+    attentions = {name: part for name, part in clone.named_modules() if isinstance(part, MultiHead)}
+    for part in attentions.values():
+        part.recording = True
+    return clone, attentions
 
 
 class Bahdanau(nn.Module):

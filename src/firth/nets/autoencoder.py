@@ -66,11 +66,13 @@ class RowInput(nn.Module):
     def forward(self, numbers: Tensor, ids: Tensor) -> Tensor:
         parts = [torch.nan_to_num(numbers)]
         for column, levels in enumerate(self.shape.levels):
-            here = ids[:, column]
+            column_ids = ids[:, column]
             if self.shape.embedding:
-                parts.append(self.embeddings[column](torch.where(here < 0, levels, here)))
+                parts.append(self.embeddings[column](torch.where(column_ids < 0, levels, column_ids)))
             else:  # missing is all zeros
-                parts.append(functional.one_hot(torch.where(here < 0, levels, here), levels + 1)[:, :-1].to(numbers))
+                parts.append(
+                    functional.one_hot(torch.where(column_ids < 0, levels, column_ids), levels + 1)[:, :-1].to(numbers)
+                )
         parts.append(torch.isnan(numbers[:, self.gaps]).to(numbers))
         return torch.cat(parts, dim=1)
 
@@ -101,14 +103,14 @@ class Stack(nn.Module):
 
     def joined(self, x: Tensor, hidden: Tensor) -> Tensor:
         """What the last hidden layer and the straight path come to."""
-        found: Tensor = self.straight(x)
-        return found if self.last is None else found + self.last(hidden)
+        output: Tensor = self.straight(x)
+        return output if self.last is None else output + self.last(hidden)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.joined(x, self.hidden(x))
 
 
-class Mirror(nn.Module):
+class TiedDecoder(nn.Module):
     """The way back through an encoder's own matrices; only the biases are its own. Of the encoder's inputs the first
     `outputs` are rebuilt."""
 
@@ -119,15 +121,15 @@ class Mirror(nn.Module):
         self.outputs = outputs
 
     def forward(self, code: Tensor, encoder: Stack) -> Tensor:
-        found: Tensor = code @ encoder.straight.weight[:, : self.outputs] + self.biases[-1]
+        output: Tensor = code @ encoder.straight.weight[:, : self.outputs] + self.biases[-1]
         if encoder.last is None:
-            return found
+            return output
         x = code @ encoder.last.weight
         matrices = [layer.weight for layer in encoder.layers][::-1]
-        for place, matrix in enumerate(matrices):
-            x = functional.dropout(encoder.activation(x + self.biases[place]), encoder.dropout, self.training)
-            x = x @ (matrix if place < len(matrices) - 1 else matrix[:, : self.outputs])
-        return found + x
+        for layer, matrix in enumerate(matrices):
+            x = functional.dropout(encoder.activation(x + self.biases[layer]), encoder.dropout, self.training)
+            x = x @ (matrix if layer < len(matrices) - 1 else matrix[:, : self.outputs])
+        return output + x
 
 
 class TableNet(nn.Module):
@@ -141,9 +143,9 @@ class TableNet(nn.Module):
         self.register_buffer("varies", torch.tensor(shape.varies, dtype=torch.bool), persistent=False)
         self.input = RowInput(shape)
         self.encoder = Stack(self.input.width, shape.hidden_sizes, shape.dim, shape.activation, shape.dropout)
-        self.decoder: Stack | Mirror
+        self.decoder: Stack | TiedDecoder
         if shape.tied:
-            self.decoder = Mirror(self.encoder, shape.outputs)
+            self.decoder = TiedDecoder(self.encoder, shape.outputs)
         else:
             self.decoder = Stack(shape.dim, shape.hidden_sizes[::-1], shape.outputs, shape.activation, shape.dropout)
         self.spread = self.deviations = None
@@ -161,9 +163,11 @@ class TableNet(nn.Module):
 
     def decode(self, code: Tensor) -> Tensor:
         """Numbers of columns that don't vary are 0: the one number that they have."""
-        found: Tensor = self.decoder(code, self.encoder) if isinstance(self.decoder, Mirror) else self.decoder(code)
+        outputs: Tensor = (
+            self.decoder(code, self.encoder) if isinstance(self.decoder, TiedDecoder) else self.decoder(code)
+        )
         count = len(self.shape.varies)
-        return torch.cat([found[:, :count] * self.varies, found[:, count:]], dim=1)
+        return torch.cat([outputs[:, :count] * self.varies, outputs[:, count:]], dim=1)
 
     def log_deviations(self) -> Tensor:
         """log σ of each column of numbers around what is rebuilt."""
@@ -174,24 +178,24 @@ class TableNet(nn.Module):
         """For each row and column what is wrong: (x − x̂)² of numbers and −log p of categories; 0 where missing."""
         count = len(self.shape.varies)
         squares = torch.nan_to_num(numbers - outputs[:, :count]) ** 2
-        surprises = [
+        category_losses = [
             functional.cross_entropy(part, ids[:, column], ignore_index=-1, reduction="none")
             for column, part in enumerate(torch.split(outputs[:, count:], list(self.shape.levels), dim=1))
         ]
-        return squares, torch.stack(surprises, dim=1) if surprises else squares[:, :0]
+        return squares, torch.stack(category_losses, dim=1) if category_losses else squares[:, :0]
 
     def row_losses(self, outputs: Tensor, numbers: Tensor, ids: Tensor) -> Tensor:
         """The loss of each row: half the squared errors and −log p; variational, −log p of all columns, numbers being
         normally distributed around what is rebuilt (Rybkin et al. 2021 learn the deviation so)."""
-        squares, surprises = self.errors(outputs, numbers, ids)
+        squares, category_losses = self.errors(outputs, numbers, ids)
         if self.deviations is None:
-            return 0.5 * squares.sum(1) + surprises.sum(1)
+            return 0.5 * squares.sum(1) + category_losses.sum(1)
         logs = self.log_deviations()
         density = 0.5 * squares * torch.exp(-2 * logs) + logs + 0.5 * math.log(2 * math.pi)
-        return (density * self.varies * ~torch.isnan(numbers)).sum(1) + surprises.sum(1)
+        return (density * self.varies * ~torch.isnan(numbers)).sum(1) + category_losses.sum(1)
 
 
-def drawn(code: Code, noise: Tensor) -> Tensor:
+def sample_code(code: Code, noise: Tensor) -> Tensor:
     """A point of the code's distribution, through which gradients flow to mean and variance (Kingma & Welling 2014,
     section 2.4)."""
     return code.mean if code.logvar is None else code.mean + noise * torch.exp(0.5 * code.logvar)

@@ -10,13 +10,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from firth.core.errors import FirthError
-from firth.nets.attention import Cache, MultiHead, Packed, chosen
-from firth.nets.on_gpu import kernels, narrow
+from firth.nets.attention import Cache, MultiHead, Packed, select_rows
+from firth.nets.on_gpu import half_precision_dtype, kernels
 from firth.nets.positions import Positions, Rotary
 
 ACTIVATIONS = ("gelu", "gelu_tanh", "relu", "swiglu")
 POSITIONS = ("learned", "sinusoidal", "rotary", "none")
-BEND, LOSS = kernels("bend"), kernels("token_loss")
+GELU, LOSS = kernels("gelu"), kernels("token_loss")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Size:
     dim: int = 512
     heads: int = 8
     feedforward_dim: int = 0  # width of the feed-forward; 0 = 4 · dim
-    places: int = 512  # the longest sequence
+    max_positions: int = 512  # the longest sequence
     dropout: float = 0.1
     activation: str = "gelu"
     positions: str = "learned"
@@ -42,41 +42,41 @@ class Dropout(nn.Dropout):
     def forward(self, x: Tensor) -> Tensor:
         if not (self.training and self.p and torch.compiler.is_compiling()):
             return super().forward(x)
-        mixed = torch.arange(x.numel(), device=x.device, dtype=torch.int32).view(x.shape)
-        mixed = (mixed ^ torch.randint(2**31 - 1, (), device=x.device, dtype=torch.int32)) * -1640531535
-        mixed = (mixed ^ (mixed >> 15)) * -2048144777
-        stays = ((mixed >> 13) & 0xFFFF) >= round(self.p * 65536)
-        return torch.where(stays, x * (1 / (1 - self.p)), 0.0)
+        hashed = torch.arange(x.numel(), device=x.device, dtype=torch.int32).view(x.shape)
+        hashed = (hashed ^ torch.randint(2**31 - 1, (), device=x.device, dtype=torch.int32)) * -1640531535
+        hashed = (hashed ^ (hashed >> 15)) * -2048144777
+        keep = ((hashed >> 13) & 0xFFFF) >= round(self.p * 65536)
+        return torch.where(keep, x * (1 / (1 - self.p)), 0.0)
 
 
 class Embedding(nn.Module):
     """Tokens to vectors, with their places; the paper's √dim where the waves would drown them."""
 
-    def __init__(self, words: int, size: Size) -> None:
+    def __init__(self, vocabulary_size: int, size: Size) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(words, size.dim)
-        self.places = size.places
+        self.tokens = nn.Embedding(vocabulary_size, size.dim)
+        self.max_positions = size.max_positions
         added = size.positions in ("learned", "sinusoidal")
-        self.positions = Positions(size.positions, size.places, size.dim) if added else None
+        self.positions = Positions(size.positions, size.max_positions, size.dim) if added else None
         self.scale = size.dim**0.5 if size.positions == "sinusoidal" else 1.0
         self.dropout = Dropout(size.dropout)
 
     def forward(self, ids: Tensor, first: int = 0) -> Tensor:
-        if first + ids.shape[1] > self.places:
+        if first + ids.shape[1] > self.max_positions:
             raise FirthError(
                 "text_too_long",
-                "A text of {first:,} tokens is longer than this model's context of {places:,}.",
+                "A text of {first:,} tokens is longer than this model's context of {max_positions:,}.",
                 first=first + ids.shape[1],
-                places=self.places,
+                max_positions=self.max_positions,
             )
         x = self.tokens(ids) * self.scale
         if self.positions is not None:
             x = self.positions(x, first)
         x = self.dropout(x)
         # Under autocast the residual stream is narrow too: half the memory traffic of everything between the products.
-        kind: torch.dtype = torch.get_autocast_dtype(x.device.type)
-        found: Tensor = x.to(kind) if torch.is_autocast_enabled(x.device.type) else x
-        return found
+        dtype: torch.dtype = torch.get_autocast_dtype(x.device.type)
+        embedded: Tensor = x.to(dtype) if torch.is_autocast_enabled(x.device.type) else x
+        return embedded
 
 
 class FeedForward(nn.Module):
@@ -84,37 +84,37 @@ class FeedForward(nn.Module):
 
     def __init__(self, size: Size) -> None:
         super().__init__()
-        hidden = size.feedforward_dim or 4 * size.dim
+        feedforward_dim = size.feedforward_dim or 4 * size.dim
         self.activation = size.activation
-        self.wide = nn.Linear(size.dim, 2 * hidden if size.activation == "swiglu" else hidden)
-        self.back = nn.Linear(hidden, size.dim)
+        self.wide = nn.Linear(size.dim, 2 * feedforward_dim if size.activation == "swiglu" else feedforward_dim)
+        self.back = nn.Linear(feedforward_dim, size.dim)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.activation == "swiglu":
             gate, x = self.wide(x).chunk(2, dim=-1)
             x = functional.silu(gate) * x
         else:
-            x = bent(x, self.wide, self.activation)
-        found: Tensor = self.back(x)
-        return found
+            x = linear_activation(x, self.wide, self.activation)
+        output: Tensor = self.back(x)
+        return output
 
 
-def bent(x: Tensor, layer: nn.Linear, activation: str) -> Tensor:
+def linear_activation(x: Tensor, layer: nn.Linear, activation: str) -> Tensor:
     """gelu, gelu_tanh or relu of a layer's output."""
     if activation == "relu":
         return functional.relu(layer(x))
     tanh = activation == "gelu_tanh"
-    if BEND and narrow(x):
-        found: Tensor = BEND.bend(functional.linear(x, layer.weight), layer.bias, tanh)
-        return found
+    if GELU and half_precision_dtype(x):
+        activated: Tensor = GELU.bias_gelu(functional.linear(x, layer.weight), layer.bias, tanh)
+        return activated
     return functional.gelu(layer(x), approximate="tanh" if tanh else "none")
 
 
 def token_losses(hidden: Tensor, tokens: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
     """−log p(target) at each place, p being the softmax of products with the tokens' vectors."""
-    kind = narrow(hidden)
-    if LOSS and kind and torch.is_grad_enabled():
-        losses: Tensor = LOSS.token_losses(hidden.to(kind), tokens.to(kind), bias, targets)[0]
+    dtype = half_precision_dtype(hidden)
+    if LOSS and dtype and torch.is_grad_enabled():
+        losses: Tensor = LOSS.token_losses(hidden.to(dtype), tokens.to(dtype), bias, targets)[0]
         return losses
     return functional.cross_entropy(functional.linear(hidden, tokens, bias).float(), targets, reduction="none")
 
@@ -145,19 +145,19 @@ class Block(nn.Module):
     ) -> Tensor:
         """`caches`: of the self-attention, then of the cross-attention. `rows`: of packed sequences, those wanted; the
         others are looked at and no more."""
-        own, other = (*caches, None, None)[:2]
+        self_cache, cross_cache = (*caches, None, None)[:2]
         if self.pre_norm:
-            mixed = self.attention(self.attention_norm(x), mask=mask, causal=causal, cache=own, rows=rows)
-            x = chosen(x, rows) + self.dropout(mixed)
+            mixed = self.attention(self.attention_norm(x), mask=mask, causal=causal, cache=self_cache, rows=rows)
+            x = select_rows(x, rows) + self.dropout(mixed)
             if self.cross is not None and self.cross_norm is not None:
-                x = x + self.dropout(self.cross(self.cross_norm(x), memory, memory_mask, cache=other))
+                x = x + self.dropout(self.cross(self.cross_norm(x), memory, memory_mask, cache=cross_cache))
             return x + self.dropout(self.feed(self.feed_norm(x)))  # type: ignore[no-any-return]
-        kind = x.dtype  # norms give float32 under autocast: the residual stays as narrow as it came
-        mixed = self.attention(x, mask=mask, causal=causal, cache=own, rows=rows)
-        x = self.attention_norm(chosen(x, rows) + self.dropout(mixed)).to(kind)
+        dtype = x.dtype  # norms give float32 under autocast: the residual stays as narrow as it came
+        mixed = self.attention(x, mask=mask, causal=causal, cache=self_cache, rows=rows)
+        x = self.attention_norm(select_rows(x, rows) + self.dropout(mixed)).to(dtype)
         if self.cross is not None and self.cross_norm is not None:
-            x = self.cross_norm(x + self.dropout(self.cross(x, memory, memory_mask, cache=other))).to(kind)
-        return self.feed_norm(x + self.dropout(self.feed(x))).to(kind)  # type: ignore[no-any-return]
+            x = self.cross_norm(x + self.dropout(self.cross(x, memory, memory_mask, cache=cross_cache))).to(dtype)
+        return self.feed_norm(x + self.dropout(self.feed(x))).to(dtype)  # type: ignore[no-any-return]
 
 
 class Stack(nn.Module):
@@ -166,7 +166,7 @@ class Stack(nn.Module):
     def __init__(self, size: Size, causal: bool = False, cross: bool = False) -> None:
         super().__init__()
         self.size, self.causal, self.cross = size, causal, cross
-        rotary = Rotary(size.places, size.dim // size.heads) if size.positions == "rotary" else None
+        rotary = Rotary(size.max_positions, size.dim // size.heads) if size.positions == "rotary" else None
         self.blocks = nn.ModuleList(Block(size, cross, rotary) for _ in range(size.layers))
         self.norm = nn.LayerNorm(size.dim, size.epsilon) if size.pre_norm else nn.Identity()
 
@@ -184,26 +184,26 @@ class Stack(nn.Module):
         for layer, block in enumerate(self.blocks):
             cache, wanted = caches[layer] if caches else (), rows if layer == last else None
             x = block(x, mask, self.causal, memory, memory_mask, cache, wanted)
-        found: Tensor = self.norm(x)
-        return found
+        output: Tensor = self.norm(x)
+        return output
 
     def states(self, x: Tensor, mask: Tensor | Packed | None = None) -> list[Tensor]:
         """What came in and what each block gave, the last one normed: embeddings from any layer."""
-        found = [x]
+        states = [x]
         for block in self.blocks:
-            found.append(block(found[-1], mask, self.causal))
-        found[-1] = self.norm(found[-1])
-        return found
+            states.append(block(states[-1], mask, self.causal))
+        states[-1] = self.norm(states[-1])
+        return states
 
     def caches(
-        self, batch: int, like: Tensor, memory_places: int = 0, most: int | None = None
+        self, batch: int, like: Tensor, memory_length: int = 0, max_tokens: int | None = None
     ) -> list[tuple[Cache, ...]]:
         """Empty caches for generating; `most`: tokens, where fewer than the whole context are enough."""
         size = self.size
-        own = size.places if most is None else min(most, size.places)
-        places = [own, memory_places] if self.cross else [own]
+        capacity = size.max_positions if max_tokens is None else min(max_tokens, size.max_positions)
+        capacities = [capacity, memory_length] if self.cross else [capacity]
         dim = size.dim // size.heads
-        return [tuple(Cache(batch, size.heads, n, dim, like) for n in places) for _ in range(size.layers)]
+        return [tuple(Cache(batch, size.heads, n, dim, like) for n in capacities) for _ in range(size.layers)]
 
 
 def initialize(net: nn.Module, layers: int) -> None:
@@ -222,17 +222,17 @@ def initialize(net: nn.Module, layers: int) -> None:
 class Decoder(nn.Module):
     """A causal language model (Radford et al. 2018): each place predicts the next token by the embedding's rows."""
 
-    def __init__(self, words: int, size: Size) -> None:
+    def __init__(self, vocabulary_size: int, size: Size) -> None:
         super().__init__()
         self.size = size
-        self.embedding = Embedding(words, size)
+        self.embedding = Embedding(vocabulary_size, size)
         self.stack = Stack(size, causal=True)
         initialize(self, size.layers)
 
     def forward(self, ids: Tensor, first: int = 0, caches: list[tuple[Cache, ...]] | None = None) -> Tensor:
         """The last layer's vectors, (batch, places, dim)."""
-        found: Tensor = self.stack(self.embedding(ids, first), caches=caches)
-        return found
+        hidden: Tensor = self.stack(self.embedding(ids, first), caches=caches)
+        return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
         return functional.linear(hidden, self.embedding.tokens.weight)
@@ -246,11 +246,13 @@ class Decoder(nn.Module):
 class EncoderDecoder(nn.Module):
     """Reads a source whole, then writes a target token by token, looking back at the source."""
 
-    def __init__(self, source_words: int, target_words: int, size: Size, tied: bool = False) -> None:
+    def __init__(
+        self, source_vocabulary_size: int, target_vocabulary_size: int, size: Size, tied: bool = False
+    ) -> None:
         super().__init__()
         self.size = size
-        self.source = Embedding(source_words, size)
-        self.target = self.source if tied else Embedding(target_words, size)
+        self.source = Embedding(source_vocabulary_size, size)
+        self.target = self.source if tied else Embedding(target_vocabulary_size, size)
         self.encoder = Stack(size)
         self.decoder = Stack(size, causal=True, cross=True)
         for part in self.modules():
@@ -261,8 +263,8 @@ class EncoderDecoder(nn.Module):
                 nn.init.normal_(part.weight, std=size.dim**-0.5)
 
     def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
-        found: Tensor = self.encoder(self.source(ids), mask)
-        return found
+        memory: Tensor = self.encoder(self.source(ids), mask)
+        return memory
 
     def decode(
         self,
@@ -272,8 +274,8 @@ class EncoderDecoder(nn.Module):
         first: int = 0,
         caches: list[tuple[Cache, ...]] | None = None,
     ) -> Tensor:
-        found: Tensor = self.decoder(self.target(ids, first), None, memory, memory_mask, caches)
-        return found
+        hidden: Tensor = self.decoder(self.target(ids, first), None, memory, memory_mask, caches)
+        return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
         return functional.linear(hidden, self.target.tokens.weight)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from firth.nets.attention import Packed
-from firth.nets.bert import Bert, places_of
+from firth.nets.bert import Bert, position_ids
 from firth.nets.transformer import Decoder
 
 POOLS = ("cls", "mean", "last", "each")
@@ -39,9 +39,9 @@ class Tuned(nn.Module):
         for part in base.modules():
             if isinstance(part, nn.Dropout):
                 part.p = dropout
-        self.renew()
+        self.reset_new_layers()
 
-    def renew(self) -> None:
+    def reset_new_layers(self) -> None:
         """Draws the new layers' weights."""
         for layer in self.new:
             nn.init.normal_(layer.weight, std=0.02)
@@ -55,10 +55,10 @@ class Tuned(nn.Module):
         blocks = self.base.stack.blocks
         for parameter in self.base.parameters():
             parameter.requires_grad = False
-        learning: list[nn.Module] = [*list(blocks)[len(blocks) - top :], *self.new] if top else [*self.new]
+        trainable: list[nn.Module] = [*list(blocks)[len(blocks) - top :], *self.new] if top else [*self.new]
         if isinstance(self.base, Bert) and self.base.pooler is not None:
-            learning.append(self.base.pooler)  # above all layers
-        for part in learning:
+            trainable.append(self.base.pooler)  # above all layers
+        for part in trainable:
             part.requires_grad_(True)
 
     def train(self, mode: bool = True) -> Tuned:
@@ -76,7 +76,7 @@ class Tuned(nn.Module):
 
     def bottom(self, ids: Tensor, segments: Tensor, packed: Packed) -> Tensor:
         """All that stays the same while only the new layers learn: a row a text, or with "each" one a token."""
-        return self.taken(self.hidden(ids, segments, packed), packed)
+        return self.pooled(self.hidden(ids, segments, packed), packed)
 
     def top(self, rows: Tensor, extra: Tensor | None = None) -> Tensor:
         """Logits from what `bottom` gives."""
@@ -87,11 +87,11 @@ class Tuned(nn.Module):
 
     def hidden(self, ids: Tensor, segments: Tensor, packed: Packed) -> Tensor:
         if isinstance(self.base, Bert):
-            found: Tensor = self.base(ids, places_of(packed, len(ids)), segments, packed)
-            return found
+            states: Tensor = self.base(ids, position_ids(packed, len(ids)), segments, packed)
+            return states
         return causal_hidden(self.base, ids, packed)
 
-    def taken(self, hidden: Tensor, packed: Packed) -> Tensor:
+    def pooled(self, hidden: Tensor, packed: Packed) -> Tensor:
         """What of all tokens is used."""
         if self.pool == "each":
             return hidden
@@ -111,16 +111,16 @@ class Tuned(nn.Module):
         vectors = self.dropout(vectors)
         if extra is not None:
             vectors = torch.cat([vectors, extra.to(vectors.dtype)], dim=-1)
-        found: Tensor = self.head(vectors)
-        return found.float()
+        logits: Tensor = self.head(vectors)
+        return logits.float()
 
 
 def causal_hidden(net: Decoder, ids: Tensor, packed: Packed) -> Tensor:
     """A language model reads texts as rows of one length: what stands behind a text's end is not seen from within."""
     lengths = packed.starts.diff().long()
     row = torch.repeat_interleave(torch.arange(len(lengths), device=ids.device), lengths, output_size=len(ids))
-    place = places_of(packed, len(ids))
+    position = position_ids(packed, len(ids))
     rows = ids.new_zeros(len(lengths), packed.longest)
-    rows[row, place] = ids
-    found: Any = net(rows)[row, place]
-    return found  # type: ignore[no-any-return]
+    rows[row, position] = ids
+    hidden: Any = net(rows)[row, position]
+    return hidden  # type: ignore[no-any-return]

@@ -15,7 +15,7 @@ from firth.nets.windows_cuda import GOLDEN, mix
 
 TRIES = tl.constexpr(FEWEST_TRIES)
 BLOCK = 128  # walks of a program
-FAR, BACK, HEIGHT, EXCESS, LOW = (tl.constexpr(place) for place in range(5))  # in the table of a rule
+FAR, BACK, HEIGHT, EXCESS, LOW = (tl.constexpr(index) for index in range(5))  # in the table of a rule
 
 # Constants of a kernel are written in capitals, as Triton's users do:
 # ruff: noqa: N803
@@ -57,8 +57,8 @@ def find(lanes, begin, end, wanted, neighbors, steps):
         low = tl.where(searching & less, middle + 1, low)
         high = tl.where(searching & (less == 0), middle, high)
     inside = lanes & (low < end)
-    found = inside & (tl.load(neighbors + low, mask=inside, other=-1) == wanted)
-    return tl.where(found, low, -1)
+    present = inside & (tl.load(neighbors + low, mask=inside, other=-1) == wanted)
+    return tl.where(present, low, -1)
 
 
 @triton.jit
@@ -74,8 +74,8 @@ def from_whole_row(
     state, lanes, row, degree, before, old_row, old_end, neighbors, weights, rule, steps, WEIGHTED: tl.constexpr
 ):
     """A link by weight times bias, from all of a row."""
-    chosen, state = uniform(state, lanes)
-    total = chosen * 0.0
+    threshold, state = uniform(state, lanes)
+    total = threshold * 0.0
     longest = tl.max(tl.where(lanes, degree, 0), 0)
     for j in range(longest):
         here = lanes & (j < degree)
@@ -83,17 +83,17 @@ def from_whole_row(
         if WEIGHTED:
             share *= tl.load(weights + row + j, mask=here, other=0).to(tl.float64)
         total += tl.where(here, share, 0.0)
-    chosen *= total
+    threshold *= total
     total *= 0.0
-    place = row * 0
+    rank = row * 0
     for j in range(longest):
         here = lanes & (j < degree)
         share = bias(here, row + j, before, old_row, old_end, neighbors, rule, steps)
         if WEIGHTED:
             share *= tl.load(weights + row + j, mask=here, other=0).to(tl.float64)
         total += tl.where(here, share, 0.0)
-        place += (here & (total <= chosen)).to(tl.int64)
-    return row + tl.minimum(place, degree - 1), state
+        rank += (here & (total <= threshold)).to(tl.int64)
+    return row + tl.minimum(rank, degree - 1), state
 
 
 @triton.jit
@@ -116,12 +116,12 @@ def biased(
         whole = tl.load(sums + at, mask=lanes, other=1.0)
     area = stands_out * back_weight
     excess = area / (area + height * tl.where(lanes, whole, 1.0))
-    found, tried, waiting = at_row * 0 - 1, degree * 0, lanes
+    link_found, tried, waiting = at_row * 0 - 1, degree * 0, lanes
     while tl.max(waiting.to(tl.int32), 0) > 0:
         drawing = waiting & (excess > 0)
         share, state = uniform(state, drawing)
         back = drawing & (share < excess)
-        found = tl.where(back, returning, found)
+        link_found = tl.where(back, returning, link_found)
         waiting = waiting & (back == 0)
         candidate, state = by_weight(state, waiting, at_row, degree, alias, WEIGHTED)
         share, state = uniform(state, waiting)
@@ -129,7 +129,7 @@ def biased(
         unsure = waiting & (share >= low)
         favour = bias(unsure, candidate, before, old_row, old_end, neighbors, rule, steps)
         accepted = waiting & ((share < low) | (share < favour))
-        found = tl.where(accepted, candidate, found)
+        link_found = tl.where(accepted, candidate, link_found)
         waiting = waiting & (accepted == 0)
         tried += 1
         stuck = waiting & (tried >= TRIES + degree // 8)
@@ -137,9 +137,9 @@ def biased(
             drawn, state = from_whole_row(
                 state, stuck, at_row, degree, before, old_row, old_end, neighbors, weights, rule, steps, WEIGHTED
             )
-            found = tl.where(stuck, drawn, found)
+            link_found = tl.where(stuck, drawn, link_found)
             waiting = waiting & (stuck == 0)
-    return found, state
+    return link_found, state
 
 
 @triton.jit(do_not_specialize=["count", "walk_length", "steps"])
@@ -200,16 +200,16 @@ class CudaWalks:
         far, back = 1 / q, 1 / p
         height = max(1.0, far)
         rule = [far, back, height, max(0.0, back - height), min(1.0, far, back)]
-        drawn = (seed + WALKS) % (1 << 64)
+        walk_seed = (seed + WALKS) % (1 << 64)
         out = torch.empty(len(first), walk_length, dtype=torch.int32, device=self.device)
         walk_kernel[(triton.cdiv(len(first), BLOCK),)](
             self.starts, self.neighbors, self.weights, self.alias, self.sums,
             torch.tensor(rule, dtype=torch.float64, device=self.device),
             torch.tensor(first, device=self.device), torch.tensor(number, device=self.device),
-            torch.tensor([drawn - (1 << 64) if drawn >> 63 else drawn], device=self.device), out,
+            torch.tensor([walk_seed - (1 << 64) if walk_seed >> 63 else walk_seed], device=self.device), out,
             len(first), walk_length, self.steps, SECOND=(p, q) != (1, 1), DIRECTED=self.directed,
             WEIGHTED=self.weighted, BLOCK=BLOCK,
         )  # fmt: skip
-        there = out >= 0
-        starts = torch.nn.functional.pad(there.sum(1).cumsum(0), (1, 0))
-        return out[there], starts
+        valid = out >= 0
+        starts = torch.nn.functional.pad(valid.sum(1).cumsum(0), (1, 0))
+        return out[valid], starts

@@ -19,7 +19,7 @@ from torch import Tensor
 GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
 FIRST_MIX = tl.constexpr(0xBF58476D1CE4E5B9)
 SECOND_MIX = tl.constexpr(0x94D049BB133111EB)
-LEAST = tl.constexpr(1e-9)  # a probability below it counts as this in the loss
+MIN_PROBABILITY = tl.constexpr(1e-9)  # a probability below it counts as this in the loss
 SIDE, SIDE_MASK = tl.constexpr(16), tl.constexpr(0xFFFF)  # bits for one side of a window
 BLOCK = 1024  # tokens laid out by one program
 SMALLEST_TILE = 16  # of a tensor core
@@ -27,8 +27,14 @@ MOST_NEGATIVES = 127  # the targets of a window stand in one tile
 MOST_TARGETS = 32  # of windows that are trained together
 GROUP = 2  # windows trained together
 MOST_CONTEXTS = 32  # of a tile; wider windows are trained in parts
-KINDS = {"float16": tl.float16, "bfloat16": tl.bfloat16, "float32": tl.float32}
-PLAIN = ["origin", "count", "words", "window", "negatives"]  # arguments that are no constants even where they are 1
+DTYPES = {"float16": tl.float16, "bfloat16": tl.bfloat16, "float32": tl.float32}
+RUNTIME_ARGUMENTS = [
+    "origin",
+    "count",
+    "words",
+    "window",
+    "negatives",
+]  # arguments that are no constants even where they are 1
 
 
 # Constants of a kernel are written in capitals, as Triton's users do:
@@ -50,49 +56,49 @@ def token_hash(seed, position):
     return mix(tl.load(seed).to(tl.uint64, bitcast=True) + position.to(tl.uint64) * GOLDEN)
 
 
-@triton.jit(do_not_specialize=PLAIN)
+@triton.jit(do_not_specialize=RUNTIME_ARGUMENTS)
 def keep_kernel(raw, keep, seed, flags, origin, count, BLOCK: tl.constexpr):
     """Which tokens of a slice are kept."""
-    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    there = place < count
-    word = tl.load(raw + place, mask=there, other=0)
-    most = tl.load(keep + word, mask=there, other=0).to(tl.uint32, bitcast=True)
-    bits = (token_hash(seed, place + origin) >> 32).to(tl.uint32)
-    tl.store(flags + place, bits <= most, mask=there)
+    position = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = position < count
+    word = tl.load(raw + position, mask=inside, other=0)
+    most = tl.load(keep + word, mask=inside, other=0).to(tl.uint32, bitcast=True)
+    bits = (token_hash(seed, position + origin) >> 32).to(tl.uint32)
+    tl.store(flags + position, bits <= most, mask=inside)
 
 
-@triton.jit(do_not_specialize=PLAIN)
-def lay_kernel(
-    raw, places, documents, bounds, alias, seed, ids, spans, targets, origin, count, words, window, negatives,
+@triton.jit(do_not_specialize=RUNTIME_ARGUMENTS)
+def prepare_kernel(
+    raw, positions, documents, bounds, alias, seed, ids, spans, targets, origin, count, words, window, negatives,
     SHRINK: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Of each kept token its word, how far its window reaches to either side within its document, and its targets: the
     word again, then noise words; -1 for one that is the centre or was drawn before."""
     token = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    there = token < count
-    place = tl.load(places + token, mask=there, other=0)
-    centre = tl.load(raw + place, mask=there, other=0)
-    state = token_hash(seed, place + origin)
-    tl.store(ids + token, centre, mask=there)
+    inside = token < count
+    position = tl.load(positions + token, mask=inside, other=0)
+    centre = tl.load(raw + position, mask=inside, other=0)
+    state = token_hash(seed, position + origin)
+    tl.store(ids + token, centre, mask=inside)
     reach = tl.full([BLOCK], 0, tl.int32) + window
     if SHRINK:
         reach -= (((state & 0xFFFFFFFF) * window.to(tl.uint64)) >> 32).to(tl.int32)
-    document = tl.load(documents + token, mask=there, other=0)
-    left = tl.minimum(reach, token - tl.load(bounds + document, mask=there, other=0)).to(tl.int32)
-    right = tl.minimum(reach, tl.load(bounds + document + 1, mask=there, other=0) - 1 - token).to(tl.int32)
-    tl.store(spans + token, left | (right << SIDE), mask=there)
+    document = tl.load(documents + token, mask=inside, other=0)
+    left = tl.minimum(reach, token - tl.load(bounds + document, mask=inside, other=0)).to(tl.int32)
+    right = tl.minimum(reach, tl.load(bounds + document + 1, mask=inside, other=0) - 1 - token).to(tl.int32)
+    tl.store(spans + token, left | (right << SIDE), mask=inside)
     targets += token * (1 + negatives)
-    tl.store(targets, centre, mask=there)
+    tl.store(targets, centre, mask=inside)
     for k in range(1, 1 + negatives):
         state += GOLDEN
         bits = mix(state)
         slot = (((bits >> 32) * words.to(tl.uint64)) >> 32).to(tl.int64)
-        cut = tl.load(alias + 2 * slot, mask=there, other=0).to(tl.uint32, bitcast=True)
-        other = tl.load(alias + 2 * slot + 1, mask=there, other=0)
+        cut = tl.load(alias + 2 * slot, mask=inside, other=0).to(tl.uint32, bitcast=True)
+        other = tl.load(alias + 2 * slot + 1, mask=inside, other=0)
         word = tl.where((bits & 0xFFFFFFFF).to(tl.uint32) < cut, slot.to(tl.int32), other)
         for j in range(k):
-            word = tl.where(word == tl.load(targets + j, mask=there, other=-1), -1, word)
-        tl.store(targets + k, word, mask=there)
+            word = tl.where(word == tl.load(targets + j, mask=inside, other=-1), -1, word)
+        tl.store(targets + k, word, mask=inside)
 
 
 # ---- one window ----
@@ -122,20 +128,20 @@ def tile_of(table, rows, chunk, STRIDE: tl.constexpr, COLUMNS: tl.constexpr):
 @triton.jit
 def read(table, rows, chunk, STRIDE: tl.constexpr, COLUMNS: tl.constexpr):
     """From the cache that all programs share: another program's changes are seen."""
-    cells, there = tile_of(table, rows, chunk, STRIDE, COLUMNS)
-    return tl.load(cells, mask=there, other=0.0, cache_modifier=".cg")
+    cells, inside = tile_of(table, rows, chunk, STRIDE, COLUMNS)
+    return tl.load(cells, mask=inside, other=0.0, cache_modifier=".cg")
 
 
 @triton.jit
 def add(table, rows, chunk, change, STRIDE: tl.constexpr, COLUMNS: tl.constexpr):
-    cells, there = tile_of(table, rows, chunk, STRIDE, COLUMNS)
-    tl.atomic_add(cells, change, mask=there, sem="relaxed")
+    cells, inside = tile_of(table, rows, chunk, STRIDE, COLUMNS)
+    tl.atomic_add(cells, change, mask=inside, sem="relaxed")
 
 
 @triton.jit
 def log_of(right):
     """Of a probability; of what is no number none, so that it is told."""
-    return tl.log(tl.where(right < LEAST, LEAST, right))
+    return tl.log(tl.where(right < MIN_PROBABILITY, MIN_PROBABILITY, right))
 
 
 @triton.jit
@@ -151,8 +157,8 @@ def group_targets(i, left, targets, width, GROUP: tl.constexpr, TARGETS: tl.cons
     there is none."""
     turn = tl.arange(0, TARGETS)
     window = turn // width
-    there = turn < width * tl.minimum(left, GROUP)
-    return window, turn == window * width, tl.load(targets + i * width + turn, mask=there, other=-1)
+    inside = turn < width * tl.minimum(left, GROUP)
+    return window, turn == window * width, tl.load(targets + i * width + turn, mask=inside, other=-1)
 
 
 @triton.jit
@@ -170,14 +176,14 @@ def group_span(i, left, spans, GROUP: tl.constexpr):
 def skipgram_kernel(
     inputs, outputs, ids, spans, targets, losses, pairs, first, last, window, negatives, rate, rate_end,
     STRIDE: tl.constexpr, CONTEXTS: tl.constexpr, PARTS: tl.constexpr, TARGETS: tl.constexpr, COLUMNS: tl.constexpr,
-    CHUNKS: tl.constexpr, GROUP: tl.constexpr, KIND: tl.constexpr, MOVE: tl.constexpr,
+    CHUNKS: tl.constexpr, GROUP: tl.constexpr, DTYPE: tl.constexpr, MOVE: tl.constexpr,
 ):  # fmt: skip
     """Every context predicts the centre, told from noise words. Neighbouring windows are trained together: most of
     their contexts are the same, and each row is read and added to once."""
     begin, end = stretch(first, last)
     slope = (rate_end - rate) / tl.maximum(end - begin, 1).to(tl.float32)
     loss = tl.zeros([CONTEXTS, TARGETS], tl.float32)
-    found = tl.zeros([CONTEXTS, TARGETS], tl.float32)
+    pair_count = tl.zeros([CONTEXTS, TARGETS], tl.float32)
     for i in range(begin, end, GROUP):
         left = (end - i).to(tl.int32)
         turn, centre, target = group_targets(i, left, targets, 1 + negatives, GROUP, TARGETS)
@@ -187,30 +193,30 @@ def skipgram_kernel(
         for part in tl.static_range(PARTS):
             offset = part * CONTEXTS + tl.arange(0, CONTEXTS) - window
             near = within(offset[:, None] - turn[None, :], span[None, :])
-            both = (near & (target >= 0)[None, :]).to(tl.float32)
+            active = (near & (target >= 0)[None, :]).to(tl.float32)
             needed = (offset >= low) & (offset <= high) & ((GROUP > 1) | (offset != 0))
             context = tl.load(ids + i + offset, mask=needed, other=-1)
-            x = read(inputs, context, 0, STRIDE, COLUMNS).to(KIND)
-            y = read(outputs, target, 0, STRIDE, COLUMNS).to(KIND)
+            x = read(inputs, context, 0, STRIDE, COLUMNS).to(DTYPE)
+            y = read(outputs, target, 0, STRIDE, COLUMNS).to(DTYPE)
             scores = tl.dot(x, tl.trans(y))
             for chunk in range(1, CHUNKS):
-                more = read(outputs, target, chunk, STRIDE, COLUMNS).to(KIND)
-                scores = tl.dot(read(inputs, context, chunk, STRIDE, COLUMNS).to(KIND), tl.trans(more), scores)
+                more = read(outputs, target, chunk, STRIDE, COLUMNS).to(DTYPE)
+                scores = tl.dot(read(inputs, context, chunk, STRIDE, COLUMNS).to(DTYPE), tl.trans(more), scores)
             right = 1 / (1 + tl.exp(-sign * scores))
-            loss -= both * log_of(right)
-            found += tl.where(centre[None, :], both, 0.0)
+            loss -= active * log_of(right)
+            pair_count += tl.where(centre[None, :], active, 0.0)
             if MOVE:
                 now = rate + slope * (i - begin).to(tl.float32)
-                miss = (both * sign * (1 - right)).to(KIND)
+                miss = (active * sign * (1 - right)).to(DTYPE)
                 for chunk in range(CHUNKS):
                     if CHUNKS > 1:  # else it is still here
-                        x = read(inputs, context, chunk, STRIDE, COLUMNS).to(KIND)
-                        y = read(outputs, target, chunk, STRIDE, COLUMNS).to(KIND)
+                        x = read(inputs, context, chunk, STRIDE, COLUMNS).to(DTYPE)
+                        y = read(outputs, target, chunk, STRIDE, COLUMNS).to(DTYPE)
                     add(inputs, context, chunk, now * tl.dot(miss, y), STRIDE, COLUMNS)
                     add(outputs, target, chunk, now * tl.dot(tl.trans(miss), x), STRIDE, COLUMNS)
                 tl.debug_barrier()  # the next windows read what these wrote
     tl.store(losses + tl.program_id(0), tl.sum(tl.sum(loss, 1), 0))
-    tl.store(pairs + tl.program_id(0), tl.sum(tl.sum(found.to(tl.int64), 1), 0))
+    tl.store(pairs + tl.program_id(0), tl.sum(tl.sum(pair_count.to(tl.int64), 1), 0))
 
 
 @triton.jit
@@ -238,7 +244,7 @@ def cbow_kernel(
     slope = (rate_end - rate) / tl.maximum(end - begin, 1).to(tl.float32)
     sign = tl.where(tl.arange(0, TARGETS) == 0, 1.0, -1.0)
     loss = tl.zeros([TARGETS], tl.float32)
-    found = tl.zeros([], tl.int64)
+    window_count = tl.zeros([], tl.int64)
     for i in range(begin, end):
         turn = tl.arange(0, TARGETS)
         target = tl.load(targets + i * (1 + negatives) + turn, mask=turn <= negatives, other=-1)
@@ -249,13 +255,13 @@ def cbow_kernel(
             share = 1.0 / tl.maximum(count, 1).to(tl.float32) if MEAN else 1.0
             y = read(outputs, target, chunk, STRIDE, COLUMNS)
             scores += tl.sum(y * (hidden * share)[None, :], 1)
-        wanted = (target >= 0) & (count > 0)
+        active = (target >= 0) & (count > 0)
         right = 1 / (1 + tl.exp(-sign * scores))
-        loss -= tl.where(wanted, log_of(right), 0.0)
-        found += (count > 0).to(tl.int64)
+        loss -= tl.where(active, log_of(right), 0.0)
+        window_count += (count > 0).to(tl.int64)
         if MOVE:
             now = rate + slope * (i - begin).to(tl.float32)
-            steps = tl.where(wanted, now * sign * (1 - right), 0.0)
+            steps = tl.where(active, now * sign * (1 - right), 0.0)
             for chunk in tl.static_range(CHUNKS):
                 if CHUNKS > 1:  # else it is still here
                     hidden, count = hidden_of(i, inputs, ids, span, window, chunk, STRIDE, CONTEXTS, PARTS, COLUMNS)
@@ -268,7 +274,7 @@ def cbow_kernel(
                 add(outputs, target, chunk, steps[:, None] * (hidden * share)[None, :], STRIDE, COLUMNS)
             tl.debug_barrier()  # the next window reads what this one wrote
     tl.store(losses + tl.program_id(0), tl.sum(loss, 0))
-    tl.store(pairs + tl.program_id(0), found)
+    tl.store(pairs + tl.program_id(0), window_count)
 
 
 # ---- from the host ----
@@ -285,7 +291,7 @@ class Rules(NamedTuple):
     exact: bool = True
 
 
-class Laid(NamedTuple):
+class PreparedSlice(NamedTuple):
     """A slice of text ready to be trained on: its kept tokens, and between `first` and `last` its centres."""
 
     ids: Tensor
@@ -302,7 +308,7 @@ class Tiles(NamedTuple):
     targets: int
     columns: int
     warps: int
-    kind: str = "float16"  # of the products' factors; tables and sums are float32
+    dtype: str = "float16"  # of the products' factors; tables and sums are float32
     group: int = 1  # windows that are trained together (skip-gram)
 
     @classmethod
@@ -336,52 +342,53 @@ class Windows:
         self.stride = inputs.stride(0)
         self.tiles = tiles or Tiles.fitting(rules, self.stride)
 
-    def lay(self, raw: Tensor, starts: Tensor, origin: int, first: int, last: int, seed: int) -> Laid:
+    def prepare(self, raw: Tensor, starts: Tensor, origin: int, first: int, last: int, seed: int) -> PreparedSlice:
         """`raw` are the words at positions from `origin` on, `starts` the positions where documents begin within them;
         centres are those from `first` to `last`, the others can be contexts."""
         rules, device, count = self.rules, raw.device, len(raw)
-        drawn = torch.tensor([seed - (1 << 64) if seed >> 63 else seed], device=device)
+        slice_seed = torch.tensor([seed - (1 << 64) if seed >> 63 else seed], device=device)
         flags = torch.empty(count, dtype=torch.bool, device=device)
-        keep_kernel[(max(1, triton.cdiv(count, BLOCK)),)](raw, self.keep, drawn, flags, origin, count, BLOCK=BLOCK)
-        places = torch.nonzero(flags).squeeze(1)
-        kept = len(places)
-        ids, spans = (torch.empty(kept, dtype=torch.int32, device=device) for _ in range(2))
-        targets = torch.empty(kept, 1 + rules.negatives, dtype=torch.int32, device=device)
-        documents = torch.searchsorted(starts, places + origin, right=True, out_int32=True)
-        wanted = torch.tensor([first - origin, last - origin], device=device)
-        bounds = torch.searchsorted(places, torch.cat([wanted, starts - origin]))
+        keep_kernel[(max(1, triton.cdiv(count, BLOCK)),)](raw, self.keep, slice_seed, flags, origin, count, BLOCK=BLOCK)
+        positions = torch.nonzero(flags).squeeze(1)
+        n_kept = len(positions)
+        ids, spans = (torch.empty(n_kept, dtype=torch.int32, device=device) for _ in range(2))
+        targets = torch.empty(n_kept, 1 + rules.negatives, dtype=torch.int32, device=device)
+        documents = torch.searchsorted(starts, positions + origin, right=True, out_int32=True)
+        center_range = torch.tensor([first - origin, last - origin], device=device)
+        bounds = torch.searchsorted(positions, torch.cat([center_range, starts - origin]))
         ends, bounds = bounds[:2].tolist(), torch.nn.functional.pad(bounds[2:], (1, 1))
-        bounds[-1] = kept
-        lay_kernel[(max(1, triton.cdiv(kept, BLOCK)),)](
-            raw, places, documents, bounds, self.alias, drawn, ids, spans, targets, origin, kept, len(self.alias),
-            rules.window, rules.negatives, SHRINK=rules.shrink, BLOCK=BLOCK,
+        bounds[-1] = n_kept
+        prepare_kernel[(max(1, triton.cdiv(n_kept, BLOCK)),)](
+            raw, positions, documents, bounds, self.alias, slice_seed, ids, spans, targets, origin, n_kept,
+            len(self.alias), rules.window, rules.negatives, SHRINK=rules.shrink, BLOCK=BLOCK,
         )  # fmt: skip
-        return Laid(ids, spans, targets, *ends)
+        return PreparedSlice(ids, spans, targets, *ends)
 
     def train(
-        self, laid: Laid, rate: float, rate_end: float, programs: int, move: bool = True
+        self, prepared: PreparedSlice, rate: float, rate_end: float, programs: int, move: bool = True
     ) -> tuple[Tensor, Tensor]:
         """Every window of a slice, the rate falling from its first to its last; loss and pairs of each program."""
         rules, tiles, device = self.rules, self.tiles, self.inputs.device
         losses = torch.zeros(programs, device=device)
         pairs = torch.zeros(programs, dtype=torch.int64, device=device)
         settings: dict[str, Any] = {"MEAN": rules.mean, "EXACT": rules.mean and rules.exact}
-        kind, slots = cbow_kernel, 2 * rules.window
+        kernel, slots = cbow_kernel, 2 * rules.window
         if rules.architecture == "skipgram":
-            kind, slots = skipgram_kernel, slots + tiles.group
-            settings = {"KIND": KINDS[tiles.kind], "GROUP": tiles.group}
-        kind[(programs,)](
-            self.inputs, self.outputs, *laid[:3], losses, pairs, laid.first, laid.last, rules.window, rules.negatives,
-            rate, rate_end, STRIDE=self.stride, CONTEXTS=tiles.contexts, PARTS=triton.cdiv(slots, tiles.contexts),
+            kernel, slots = skipgram_kernel, slots + tiles.group
+            settings = {"DTYPE": DTYPES[tiles.dtype], "GROUP": tiles.group}
+        kernel[(programs,)](
+            self.inputs, self.outputs, *prepared[:3], losses, pairs, prepared.first, prepared.last,
+            rules.window, rules.negatives, rate, rate_end,
+            STRIDE=self.stride, CONTEXTS=tiles.contexts, PARTS=triton.cdiv(slots, tiles.contexts),
             TARGETS=tiles.targets, COLUMNS=tiles.columns, CHUNKS=triton.cdiv(self.stride, tiles.columns), MOVE=move,
             num_warps=tiles.warps, num_stages=1, **settings,
         )  # fmt: skip
         return losses, pairs
 
-    def bytes_moved(self, laid: Laid) -> Tensor:
+    def bytes_moved(self, prepared: PreparedSlice) -> Tensor:
         """Of the rows that the windows of a slice read and add to, whether from memory or a cache."""
         group, negatives = self.tiles.group, self.rules.negatives
-        spans = laid.spans[laid.first : laid.last]
+        spans = prepared.spans[prepared.first : prepared.last]
         whole = spans[: len(spans) // group * group].view(-1, group)
         turn = torch.arange(group, device=spans.device)
         ends = (turn + (whole >> SIDE.value)).amax(1) - (turn - (whole & SIDE_MASK.value)).amin(1)

@@ -40,8 +40,8 @@ class TextReader:
         base = getattr(model, "base", model)
         if isinstance(base, Translates):
             self.room = self.model.method.context_length - 1  # its end is a token too
-        elif hasattr(base, "room"):
-            self.room = base.room
+        elif hasattr(base, "max_text_tokens"):
+            self.room = base.max_text_tokens
         self.dim = self.rows(self.read(["a"], "truncate").items).shape[1]  # also makes ready what is made once
 
     def read(self, inputs: Inputs, long: str) -> Reading:
@@ -124,7 +124,7 @@ class EncoderReader(TextReader):
         self.pooling = self.encoder.pooling
         self.first, self.last = (self.encoder.tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
         super().__init__(model, precision)
-        self.room = self.pooling.max_tokens or self.encoder.size.places
+        self.room = self.pooling.max_tokens or self.encoder.size.max_positions
 
     def read(self, inputs: Inputs, long: str) -> Reading:
         if inputs and isinstance(inputs[0], str):

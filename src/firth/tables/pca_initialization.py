@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from firth.core.components import principal_components
-from firth.nets.autoencoder import GAIN, Mirror, RowInput, TableNet
+from firth.nets.autoencoder import GAIN, RowInput, TableNet, TiedDecoder
 from firth.tables.network_inputs import Cells
 
 Array = NDArray[np.float64]
@@ -126,7 +126,7 @@ def embedded(input: RowInput, column: int, wanted: Array) -> Array:
 def set_decoder(net: TableNet, plane: Plane, outward: Array) -> None:
     """`outward`: dim × columns. Tied, the matrix is the encoder's."""
     decoder = net.decoder
-    if isinstance(decoder, Mirror):
+    if isinstance(decoder, TiedDecoder):
         decoder.biases[-1].copy_(torch.from_numpy(plane.mean))
         return
     sharp = np.where(np.arange(len(plane.mean)) < len(net.shape.varies), 1.0, SHARP)

@@ -96,13 +96,13 @@ class Card:
     ) -> Tally:  # fmt: skip
         """`Windows.lay` and `Windows.train`, and what they came to; waits for the card."""
         times = [self.mark()]
-        laid = self.windows.lay(raw, starts, origin, first, last, seed)
+        prepared = self.windows.prepare(raw, starts, origin, first, last, seed)
         times.append(self.mark())
-        losses, pairs = self.windows.train(laid, *rates, self.programs, move)
+        losses, pairs = self.windows.train(prepared, *rates, self.programs, move)
         times.append(self.mark())
-        moved = self.windows.bytes_moved(laid)
+        moved = self.windows.bytes_moved(prepared)
         loss, made, rows = torch.stack([losses.double().sum(), pairs.sum().double(), moved.double()]).tolist()
-        words = laid.last - laid.first
+        words = prepared.last - prepared.first
         if move:
             self.laying_seconds += between(times[0], times[1])
             self.seconds += between(times[1], times[2])
@@ -124,7 +124,7 @@ class Card:
         found: dict[str, Any] = {
             "device": "Triton's interpreter",
             "programs": self.programs,
-            "products": self.windows.tiles.kind,
+            "products": self.windows.tiles.dtype,
             "starting_seconds": self.starting_seconds,
             "kernel_seconds": self.seconds,
             "laying_seconds": self.laying_seconds,

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from firth.core.checkpoint import Checkpoints
 from firth.core.errors import FirthError
+from firth.core.renamed import current_weight
 from firth.core.run import Run
 from firth.training.device import device_of, distributed, peak_of
 from firth.training.epoch_loop import Loop, Progress, Slice, nothing_learned
@@ -371,7 +372,11 @@ class Gradient(Loop):
         """Everything is checked before anything is changed."""
 
         def part(prefix: str) -> dict[str, Tensor]:
-            return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+            return {
+                current_weight(name[len(prefix) :]): tensor
+                for name, tensor in tensors.items()
+                if name.startswith(prefix)
+            }
 
         progress = self.progress_of(state | {"best": math.inf if state["best"] is None else state["best"]})
         weights, best = part("net."), part("best.")

@@ -28,28 +28,28 @@ from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
-from firth.nets.attention import Packed, watched
-from firth.nets.bert import Bert, places_of
+from firth.nets.attention import Packed, traced_copy
+from firth.nets.bert import Bert, position_ids
 from firth.nets.transformer import Size
 from firth.transformers import huggingface_bert as bert_files
-from firth.transformers.attention_trace import Looked, Looking, kept_by
+from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.contextual_words import ContextualModel
 from firth.transformers.pooling import Pooling
 from firth.transformers.sentence_transformers_folder import (
     DENSE,
     read_sentence_files,
     sentence_documents,
-    unlike_theirs,
+    sentence_transformers_difference,
 )
-from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, ahead, chosen_engine, new_engine
+from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, new_engine, prefetched, resolve_engine
 from firth.transformers.whitening import Projection, whitening
 from firth.words.word_model import Pooled, check_texts
 
 Pair = tuple[str, str]
-OLD_SIZE_NAMES = {"hidden": "feedforward_dim"}  # of folders that earlier versions saved
+OLD_SIZE_NAMES = {"hidden": "feedforward_dim", "places": "max_positions"}  # of folders that earlier versions saved
 
 
-class BertModel(Looking, ContextualModel, Model):
+class BertModel(TracesAttention, ContextualModel, Model):
     """A net that reads texts from both sides, and the tokens it knows."""
 
     def __init__(
@@ -61,21 +61,29 @@ class BertModel(Looking, ContextualModel, Model):
         training: Mapping[str, Any],
         projection: Projection | None = None,
     ) -> None:
-        lacking = [token for token in SPECIAL if token not in tokenizer.ids]
-        if lacking:
+        missing = [token for token in SPECIAL if token not in tokenizer.ids]
+        if missing:
             raise FirthError(
                 "invalid_tokenizer",
                 "A BERT's tokenizer needs {special}; this one lacks {missing}.",
                 special=", ".join(SPECIAL),
-                missing=", ".join(lacking),
+                missing=", ".join(missing),
             )
         for texts in ([""], ["", ""], ["[UNK]"], ["[UNK]", "[UNK]"]):
             read = tokenizer._call(tokenizer.engine.encode, *texts)
-            ends = [place for place, token in enumerate(read.tokens) if token == "[SEP]"]
-            around = read.tokens[:1] == ["[CLS]"] and read.tokens[-1:] == ["[SEP]"] and len(ends) == len(texts)
-            kinds = [int(place > ends[0]) for place in range(len(read.tokens))] if around else None
-            known = all(tokenizer.ids.get(token) == id for token, id in zip(read.tokens, read.ids, strict=True))
-            if not known or read.type_ids != kinds or (not any(texts) and len(read.tokens) != len(texts) + 1):
+            separators = [position for position, token in enumerate(read.tokens) if token == "[SEP]"]
+            well_formed = (
+                read.tokens[:1] == ["[CLS]"] and read.tokens[-1:] == ["[SEP]"] and len(separators) == len(texts)
+            )
+            expected_segments = (
+                [int(position > separators[0]) for position in range(len(read.tokens))] if well_formed else None
+            )
+            ids_agree = all(tokenizer.ids.get(token) == id for token, id in zip(read.tokens, read.ids, strict=True))
+            if (
+                not ids_agree
+                or read.type_ids != expected_segments
+                or (not any(texts) and len(read.tokens) != len(texts) + 1)
+            ):
                 raise FirthError(
                     "invalid_tokenizer",
                     "A BERT's tokenizer writes a pair as [CLS] A [SEP] B [SEP], the first three of segment 0; this "
@@ -94,7 +102,7 @@ class BertModel(Looking, ContextualModel, Model):
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
         self.pooling, self.projection = pooling, projection
         self._engines: dict[tuple[str, str], Engine] = {}
-        pooling.check(self.size.layers, self.size.places)
+        pooling.check(self.size.layers, self.size.max_positions)
 
     @property
     def size(self) -> Size:
@@ -112,9 +120,9 @@ class BertModel(Looking, ContextualModel, Model):
     @cached_property
     def vectors(self) -> Vectors:
         """The tokens' own vectors, before any context."""
-        rows, known = self.net.input.tokens.weight.detach().cpu().numpy(), self.tokenizer.tokens
+        rows, token_texts = self.net.input.tokens.weight.detach().cpu().numpy(), self.tokenizer.tokens
         return Vectors(
-            [known.get(id, f"<no token {id}>") for id in range(len(self.tokenizer))], rows[: len(self.tokenizer)]
+            [token_texts.get(id, f"<no token {id}>") for id in range(len(self.tokenizer))], rows[: len(self.tokenizer)]
         )
 
     @property
@@ -122,10 +130,10 @@ class BertModel(Looking, ContextualModel, Model):
         return {"tokens": self.vectors}
 
     @property
-    def places(self) -> NDArray[np.float32]:
+    def position_vectors(self) -> NDArray[np.float32]:
         """The vector that is added to a token for its place, a row each."""
-        found: NDArray[np.float32] = self.net.input.places.weight.detach().cpu().numpy()
-        return found
+        table: NDArray[np.float32] = self.net.input.positions.weight.detach().cpu().numpy()
+        return table
 
     # ---- reading ----
 
@@ -138,39 +146,39 @@ class BertModel(Looking, ContextualModel, Model):
                     "unsupported_model",
                     "This model has one segment (type_vocab_size 1): it reads texts, not pairs of them.",
                 )
-        found = self.tokenizer._call(self.tokenizer.engine.encode_batch, list(inputs))
-        for encoding in found:
+        encodings = self.tokenizer._call(self.tokenizer.engine.encode_batch, list(inputs))
+        for encoding in encodings:
             self.check_length(len(encoding.ids))
-        return list(found)
+        return list(encodings)
 
     def check_length(self, tokens: int) -> None:
-        if tokens > self.size.places:
+        if tokens > self.size.max_positions:
             raise FirthError(
                 "text_too_long",
-                "This text has {tokens:,} tokens and the model places for {places:,}: cut it into parts.",
+                "This text has {tokens:,} tokens and the model places for {max_positions:,}: cut it into parts.",
                 tokens=tokens,
-                places=self.size.places,
+                max_positions=self.size.max_positions,
             )
 
     @torch.inference_mode()
     def states(self, text: str, other: str | None = None) -> NDArray[np.float32]:
         """All layers' vectors of a text's (or pair's) tokens, (layers + 1, tokens, dim): the input's first."""
         encoding = self.read([text if other is None else (text, other)])[0]
-        found = self.net.states(*self.tensors([encoding.ids], [encoding.type_ids]))
-        return torch.stack(found).float().cpu().numpy()
+        layer_states = self.net.states(*self.tensors([encoding.ids], [encoding.type_ids]))
+        return torch.stack(layer_states).float().cpu().numpy()
 
     @property
-    def room(self) -> int:
-        return self.size.places - 2  # [CLS] and [SEP] stand around every text
+    def max_text_tokens(self) -> int:
+        return self.size.max_positions - 2  # [CLS] and [SEP] stand around every text
 
     def states_of(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
         """Every layer's vectors of the tokens of texts, one behind the other, without those of [CLS] and [SEP]."""
         before, after = (self.tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
-        given = self.tensors([[before, *each, after] for each in ids])
-        inner = torch.ones(len(given[0]), dtype=torch.bool, device=self.device)
-        starts = given[-1].starts.long()
+        inputs = self.tensors([[before, *each, after] for each in ids])
+        inner = torch.ones(len(inputs[0]), dtype=torch.bool, device=self.device)
+        starts = inputs[-1].starts.long()
         inner[starts[:-1]] = inner[starts[1:] - 1] = False
-        return [layer[inner] for layer in self.net.states(*given)]
+        return [layer[inner] for layer in self.net.states(*inputs)]
 
     def tensors(
         self, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None
@@ -178,12 +186,12 @@ class BertModel(Looking, ContextualModel, Model):
         """Texts one behind the other, as the net takes them."""
         packed = Packed.of(tuple(map(len, ids)), device=self.device)
         flat = torch.tensor([id for each in ids for id in each], device=self.device)
-        kinds = (
+        segment_ids = (
             torch.zeros_like(flat)
             if segments is None
-            else torch.tensor([kind for each in segments for kind in each], device=self.device)
+            else torch.tensor([segment for each in segments for segment in each], device=self.device)
         )
-        return flat, places_of(packed, len(flat)), kinds, packed
+        return flat, position_ids(packed, len(flat)), segment_ids, packed
 
     # ---- texts ----
 
@@ -201,12 +209,12 @@ class BertModel(Looking, ContextualModel, Model):
         check_texts(texts)
         pooling = self.checked(pooling)
         windows = (texts[first : first + WINDOW] for first in range(0, len(texts), WINDOW))
-        reader = Reader(self.tokenizer, pooling, self.size.places)
-        found = list(self._pool_windows(windows, reader, pooling, device, precision))
-        reader.tell()
-        if not found:
+        reader = Reader(self.tokenizer, pooling, self.size.max_positions)
+        parts = list(self._pool_windows(windows, reader, pooling, device, precision))
+        reader.report_truncation()
+        if not parts:
             return Pooled(np.zeros((0, self.dim_of(pooling)), np.float32), *np.zeros((2, 0), np.int64))
-        return Pooled(*(np.concatenate(part) for part in zip(*found, strict=True)))
+        return Pooled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def pool_windows(
         self,
@@ -218,7 +226,7 @@ class BertModel(Looking, ContextualModel, Model):
         """`pool` for lists of texts without end. Whether texts were cut, the counts of tokens say."""
         pooling = self.checked(pooling)
         return self._pool_windows(
-            windows, Reader(self.tokenizer, pooling, self.size.places), pooling, device, precision
+            windows, Reader(self.tokenizer, pooling, self.size.max_positions), pooling, device, precision
         )
 
     def _pool_windows(
@@ -226,18 +234,18 @@ class BertModel(Looking, ContextualModel, Model):
     ) -> Iterator[Pooled]:
         """The next list is cut into tokens while one is computed."""
         engine = self.engine(device, precision)
-        begun: deque[tuple[Read, Callable[[], Matrix]]] = deque()
+        pending: deque[tuple[Read, Callable[[], Matrix]]] = deque()
 
         def ready() -> Pooled:
-            read, rows = begun.popleft()
+            read, rows = pending.popleft()
             matrix = self.finished(read.joined(rows(), pooling.how), pooling)
             return Pooled(matrix, read.known, read.unknown)
 
-        for read in ahead(map(reader, windows)):
-            begun.append((read, engine(read.ids, pooling)))
-            if len(begun) > 1:  # a GPU has the next already while this one is waited for
+        for read in prefetched(map(reader, windows)):
+            pending.append((read, engine(read.ids, pooling)))
+            if len(pending) > 1:  # a GPU has the next already while this one is waited for
                 yield ready()
-        while begun:
+        while pending:
             yield ready()
 
     def embed_ids(
@@ -257,26 +265,26 @@ class BertModel(Looking, ContextualModel, Model):
                 )
         lowest, highest = min(map(min, texts), default=0), max(map(max, texts), default=0)
         if lowest < 0 or highest >= len(self.tokenizer):
-            wrong = lowest if lowest < 0 else highest
+            bad_id = lowest if lowest < 0 else highest
             raise FirthError(
                 "unknown_token",
                 "There is no token {problem}; ids go from 0 to {n_tokenizer}.",
-                problem=wrong,
+                problem=bad_id,
                 n_tokenizer=len(self.tokenizer) - 1,
             )
         pooling = self.checked(pooling)
-        reader = Reader(self.tokenizer, pooling, self.size.places)
+        reader = Reader(self.tokenizer, pooling, self.size.max_positions)
         read = reader.take(texts)
         matrix = self.finished(read.joined(self.engine(device, precision)(read.ids, pooling)(), pooling.how), pooling)
-        reader.tell()
+        reader.report_truncation()
         return matrix
 
     def engine(self, device: str = "auto", precision: str = "auto") -> Engine:
         """What computes vectors there; kept, since weights are packed for it."""
-        chosen = chosen_engine(device, precision)
-        if chosen not in self._engines:
-            self._engines[chosen] = new_engine(self.net, *chosen)
-        return self._engines[chosen]
+        key = resolve_engine(device, precision)
+        if key not in self._engines:
+            self._engines[key] = new_engine(self.net, *key)
+        return self._engines[key]
 
     def finished(self, rows: Matrix, pooling: Pooling) -> Matrix:
         """Projected and normalised, where that is asked for."""
@@ -287,36 +295,38 @@ class BertModel(Looking, ContextualModel, Model):
 
     def checked(self, pooling: Pooling | None) -> Pooling:
         """The pooling that is asked for, or this model's."""
-        found = self.pooling if pooling is None else pooling
-        if not isinstance(found, Pooling):
+        resolved = self.pooling if pooling is None else pooling
+        if not isinstance(resolved, Pooling):
             raise FirthError(
-                "invalid_type", "pooling must be a Pooling, such as Pooling(how='mean'); got {got!r:.80}.", got=found
+                "invalid_type", "pooling must be a Pooling, such as Pooling(how='mean'); got {got!r:.80}.", got=resolved
             )
-        found.check(self.size.layers, self.size.places)
-        return found
+        resolved.check(self.size.layers, self.size.max_positions)
+        return resolved
 
     def dim_of(self, pooling: Pooling) -> int:
         pooling = self.checked(pooling)
-        kept = self.projection if pooling.same_vectors(self.pooling) else None
-        return pooling.dim(self.size.dim) if kept is None else kept.dim
+        projection = self.projection if pooling.same_vectors(self.pooling) else None
+        return pooling.dim(self.size.dim) if projection is None else projection.dim
 
     def with_pooling(self, **settings: Any) -> BertModel:
         """The same net with another way from tokens to a text's vector: fields of `Pooling`."""
         pooling = replace(self.pooling, **settings)
-        kept = self.projection if pooling.same_vectors(self.pooling) else None
-        return BertModel(self.method, self.net, self.tokenizer, pooling, self.training, kept)
+        projection = self.projection if pooling.same_vectors(self.pooling) else None
+        return BertModel(self.method, self.net, self.tokenizer, pooling, self.training, projection)
 
     def whitened(self, texts: Sequence[str], dim: int = 0) -> BertModel:
         """This model with its vectors whitened, by what these texts are like; `dim`: fewer dimensions."""
         plain = BertModel(self.method, self.net, self.tokenizer, replace(self.pooling, normalize=False), self.training)
-        found, width = whitening(plain.embed(texts), dim), plain.dim_of(plain.pooling)
-        if not dim and found.dim < width - len(self.pooling.layers):  # behind the norm of a layer one is always missing
+        projection, width = whitening(plain.embed(texts), dim), plain.dim_of(plain.pooling)
+        if not dim and projection.dim < width - len(
+            self.pooling.layers
+        ):  # behind the norm of a layer one is always missing
             Silence().note(
-                f"These {len(texts):,} texts differ in {found.dim:,} directions, and whitened vectors have no more "
+                f"These {len(texts):,} texts differ in {projection.dim:,} directions, and whitened vectors have no more "
                 f"dimensions; texts that differ more keep more of the {width:,}."
             )
         training = {**self.training, "whitened": len(texts)}
-        return BertModel(self.method, self.net, self.tokenizer, self.pooling, training, found)
+        return BertModel(self.method, self.net, self.tokenizer, self.pooling, training, projection)
 
     @property
     def ordered(self) -> bool:
@@ -327,9 +337,9 @@ class BertModel(Looking, ContextualModel, Model):
         (SentenceEncoder.matryoshka_dims) or whitened."""
         width = self.dim_of(self.pooling)
         check_shorter(self, dim, width)
-        whole = self.projection or Projection(np.eye(width, dtype=np.float32), np.zeros(width, np.float32))
-        kept = Projection(whole.weight[:dim], whole.bias[:dim])
-        return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, kept)
+        full = self.projection or Projection(np.eye(width, dtype=np.float32), np.zeros(width, np.float32))
+        projection = Projection(full.weight[:dim], full.bias[:dim])
+        return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, projection)
 
     # ---- blanks ----
 
@@ -343,7 +353,7 @@ class BertModel(Looking, ContextualModel, Model):
             )
         encoding = self.read([text if other is None else (text, other)])[0]
         mask = self.tokenizer.ids["[MASK]"]
-        blanks = [place for place, id in enumerate(encoding.ids) if id == mask]
+        blanks = [position for position, id in enumerate(encoding.ids) if id == mask]
         if not blanks:
             raise FirthError(
                 "missing_mask", "There is no [MASK] in {text!r:.80}: put it where a word is to be found.", text=text
@@ -352,21 +362,21 @@ class BertModel(Looking, ContextualModel, Model):
             raise FirthError("invalid_value", "{option} must be at least 1; got {got!r}.", option="k", got=k)
         hidden = self.net(*self.tensors([encoding.ids], [encoding.type_ids]))[blanks]
         logits = self.net.masked_logits(hidden)[:, : len(self.tokenizer)].float()
-        chances = torch.softmax(torch.from_numpy(finite_rows(logits.cpu().numpy(), "Blank")), dim=-1)
-        best = chances.topk(min(k, len(self.tokenizer)))
+        probabilities = torch.softmax(torch.from_numpy(finite_rows(logits.cpu().numpy(), "Blank")), dim=-1)
+        best = probabilities.topk(min(k, len(self.tokenizer)))
         return [
             [(self.tokenizer.tokens.get(id, f"<no token {id}>"), value) for id, value in zip(ids, values, strict=True)]
             for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
-    def looked(self, text: str, other: str | None = None) -> Looked:
+    def attention_trace(self, text: str, other: str | None = None) -> AttentionTrace:
         """Of a pair, both texts are one sequence."""
         encoding = self.read([text if other is None else (text, other)])[0]
-        ids, places, segments, _ = self.tensors([encoding.ids], [encoding.type_ids])
-        net, parts = watched(self.net)
-        net.stack(net.input(ids, places, segments)[None])
-        names, kinds = list(encoding.tokens), () if other is None else list(encoding.type_ids)
-        return Looked(names, names, kept_by(parts.values()), kinds)
+        ids, positions, segments, _ = self.tensors([encoding.ids], [encoding.type_ids])
+        net, parts = traced_copy(self.net)
+        net.stack(net.input(ids, positions, segments)[None])
+        names, segment_ids = list(encoding.tokens), () if other is None else list(encoding.type_ids)
+        return AttentionTrace(names, names, attention_records(parts.values()), segment_ids)
 
     # ---- files ----
 
@@ -377,7 +387,7 @@ class BertModel(Looking, ContextualModel, Model):
             "tokenizer_config": {
                 "tokenizer_class": "BertTokenizer",
                 "do_lower_case": lowercase,
-                "model_max_length": self.pooling.max_tokens or self.size.places,
+                "model_max_length": self.pooling.max_tokens or self.size.max_positions,
                 **{f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")},
             },
             "pooling": asdict(self.pooling),
@@ -385,15 +395,19 @@ class BertModel(Looking, ContextualModel, Model):
         }
         if not hasattr(self.method, "shape"):  # another method than BERT does not tell the net's size
             documents["size"] = asdict(self.size)
-        kept = self.projection
-        more = {} if kept is None else {f"{DENSE}/model": {"linear.weight": kept.weight, "linear.bias": kept.bias}}
+        projection = self.projection
+        more = (
+            {}
+            if projection is None
+            else {f"{DENSE}/model": {"linear.weight": projection.weight, "linear.bias": projection.bias}}
+        )
         return Parts(bert_files.to_bert(self.net), documents, bert_files.config_of(self.net), more=more)
 
     def save(self, folder: str | PathLike[str], overwrite: bool = False) -> Path:
-        place = super().save(folder, overwrite)
-        if unlike := unlike_theirs(self.pooling, self.size.layers):
-            Silence().note(f"{folder}: {unlike}")
-        return place
+        saved = super().save(folder, overwrite)
+        if difference := sentence_transformers_difference(self.pooling, self.size.layers):
+            Silence().note(f"{folder}: {difference}")
+        return saved
 
     def to_onnx(self, path: str | PathLike[str]) -> None:
         """One file for other runtimes: `input_ids` and `attention_mask` in, `sentence_embedding` out."""
@@ -404,12 +418,12 @@ class BertModel(Looking, ContextualModel, Model):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> BertModel:
         tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
-        told = parts.documents.get("size")
-        size = size_of(method) if told is None else stored_size(told)
+        stored_size_document = parts.documents.get("size")
+        size = size_of(method) if stored_size_document is None else stored_size(stored_size_document)
         stored = dict(parts.documents["pooling"])
         pooling = Pooling(**stored | {"layers": tuple(stored["layers"])})
-        found = parts.more.get(f"{DENSE}/model")
-        projection = None if found is None else Projection.of(found, pooling.dim(size.dim))
+        dense_arrays = parts.more.get(f"{DENSE}/model")
+        projection = None if dense_arrays is None else Projection.of(dense_arrays, pooling.dim(size.dim))
         net = bert_files.net_of(bert_files.from_bert(parts.arrays, size), size)
         return cls(method, net, tokenizer, pooling, training, projection)
 
@@ -419,25 +433,25 @@ class BertModel(Looking, ContextualModel, Model):
         size = bert_files.size_of(config)
         options = {
             "layers": size.layers, "dim": size.dim, "heads": size.heads, "feedforward_dim": size.feedforward_dim,
-            "context_length": size.places,
+            "context_length": size.max_positions,
             "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
         }  # fmt: skip
         settings = method(**options)  # which refuses what is out of range, before anything is read
         tokenizer = SubwordTokenizer.load(network_folder(folder))
         net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
         bert_files.check_rows(net, config)
-        pooling, projection = read_sentence_files(folder, size.dim, size.places)
+        pooling, projection = read_sentence_files(folder, size.dim, size.max_positions)
         return cls(settings, net, tokenizer, pooling, {"source": "bert"}, projection)
 
     def __repr__(self) -> str:
         return f"BERT model: {self.size.layers} layers × {self.size.dim}, {len(self.tokenizer):,} tokens"
 
 
-def stored_size(told: Mapping[str, Any]) -> Size:
+def stored_size(document: Mapping[str, Any]) -> Size:
     """The size of a net whose method does not tell it, checked as the options of BERT are."""
-    size = Size(**{OLD_SIZE_NAMES.get(name, name): value for name, value in told.items()})
+    size = Size(**{OLD_SIZE_NAMES.get(name, name): value for name, value in document.items()})
     names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "activation", "epsilon")
-    options = {name: getattr(size, name) for name in names} | {"context_length": size.places}
+    options = {name: getattr(size, name) for name in names} | {"context_length": size.max_positions}
     return size_of(build_settings(registry.method("bert"), options))
 
 
@@ -449,7 +463,7 @@ def size_of(method: Any) -> Size:
         dim=dim,
         heads=heads,
         feedforward_dim=method.feedforward_dim,
-        places=method.context_length,
+        max_positions=method.context_length,
         dropout=method.dropout,
         activation=method.activation,
         pre_norm=False,

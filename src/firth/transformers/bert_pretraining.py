@@ -57,11 +57,11 @@ class Pretraining(Gradient):
     net: Bert
 
     def __init__(self, method: Any, net: Bert, sentences: Sentences, tokenizer: SubwordTokenizer, run: Run) -> None:
-        self.tokenizer, self.following = tokenizer, net.following is not None
+        self.tokenizer, self.next_sentence = tokenizer, net.next_sentence is not None
         self.masking = Masking.of(tokenizer, method.mask_rate, method.mask_share, method.whole_words)
         self.special = Special(*(tokenizer.special_id(token) for token in ("[PAD]", "[CLS]", "[SEP]")))
         self.sentences, self.held_out = split(sentences, method.held_out)
-        if not self.masking.hideable[self.sentences.ids[self.sentences.starts[0] : self.sentences.starts[-1]]].any():
+        if not self.masking.maskable[self.sentences.ids[self.sentences.starts[0] : self.sentences.starts[-1]]].any():
             raise FirthError(
                 "empty_data", "There is nothing to predict: the tokenizer knows no piece of this text, all is [UNK]."
             )
@@ -79,17 +79,19 @@ class Pretraining(Gradient):
 
     def pairs(self, sentences: Sentences, epoch: int, phase: int) -> Pairs:
         """The pairs of an epoch, shuffled."""
-        room = self.lengths[phase] - (3 if self.following else 2)
+        max_tokens = self.lengths[phase] - (3 if self.next_sentence else 2)
         random = np.random.default_rng([self.seed, epoch - HELD_OUT_EPOCH, phase])
-        found = make_pairs(short_sentences(sentences, max(1, room // 2))[0], room, random, self.following)
-        return found.take(random.permutation(len(found)))
+        pairs = make_pairs(
+            short_sentences(sentences, max(1, max_tokens // 2))[0], max_tokens, random, self.next_sentence
+        )
+        return pairs.take(random.permutation(len(pairs)))
 
     def shape_of(self, phase: int) -> Shape:
         """Of every batch on a GPU: room for a quarter more sequences than there are on average, and for fillers."""
         tokens = self.pairs(self.sentences, 0, phase).tokens()
         sequences = int(1.25 * self.capacity / tokens.mean()) + 8
         fillers = -(-self.capacity // self.lengths[phase])
-        return Shape(self.capacity, sequences + fillers, self.masking.most(self.capacity))
+        return Shape(self.capacity, sequences + fillers, self.masking.max_masked(self.capacity))
 
     def phase(self, share: float) -> int:
         return int(len(self.lengths) > 1 and share >= self.method.short_first)
@@ -122,27 +124,27 @@ class Pretraining(Gradient):
 
     def hidden(self, tensors: Sequence[Tensor], longest: int) -> tuple[Tensor, Tensor]:
         """The last layer's vectors of masked tokens, and of the [CLS] of pairs: no loss looks at others."""
-        ids, places, segments, starts, slots, _, _, firsts, *_ = tensors
-        rows = torch.cat([slots, firsts]) if self.following else slots
-        found: Tensor = self.net(ids, places, segments, Packed(starts, longest), rows)
-        return found[: len(slots)], found[len(slots) :]
+        ids, positions, segments, starts, slots, _, _, firsts, *_ = tensors
+        rows = torch.cat([slots, firsts]) if self.next_sentence else slots
+        hidden: Tensor = self.net(ids, positions, segments, Packed(starts, longest), rows)
+        return hidden[: len(slots)], hidden[len(slots) :]
 
     def next_logits(self, firsts: Tensor) -> Tensor | None:
         """Logits of the pairs."""
-        if self.net.following is None or self.net.pooler is None:
+        if self.net.next_sentence is None or self.net.pooler is None:
             return None
         pooled = torch.tanh(self.net.pooler(firsts))
-        found: Tensor = self.net.following(pooled).float()
-        return found
+        logits: Tensor = self.net.next_sentence(pooled).float()
+        return logits
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         """The mean over masked tokens plus the mean over pairs, as the paper has it, times the batch's tokens."""
         targets, slot_weights, _, labels, pair_weights = tensors[5:]
         masked, firsts = self.hidden(tensors, self.longest)
         loss = (self.net.masked_losses(masked, targets) * slot_weights).sum()
-        following = self.next_logits(firsts)
-        if following is not None:
-            loss = loss + (functional.cross_entropy(following, labels, reduction="none") * pair_weights).sum()
+        next_sentence = self.next_logits(firsts)
+        if next_sentence is not None:
+            loss = loss + (functional.cross_entropy(next_sentence, labels, reduction="none") * pair_weights).sum()
         return loss
 
     def evaluate(self, most: int) -> dict[str, float]:
@@ -160,38 +162,40 @@ class Pretraining(Gradient):
             begin = end
             if tokens[:end].sum() >= most:
                 break
-        loss, right, count, right_pairs, count_pairs = total.tolist()
+        loss, correct, count, correct_pairs, count_pairs = total.tolist()
         if not count:
             return {}
-        found = {
+        metrics = {
             "held_out_loss": loss / count,
             "perplexity": math.exp(min(700.0, loss / count)),
-            "masked_accuracy": right / count,
+            "masked_accuracy": correct / count,
         }
         both = (
             len(np.unique(pairs.label)) == 2
         )  # a part of one document has no foreign sentences: nothing to tell apart
-        return found | ({"next_accuracy": right_pairs / count_pairs} if count_pairs and both else {})
+        return metrics | ({"next_accuracy": correct_pairs / count_pairs} if count_pairs and both else {})
 
     def baseline_loss(self) -> float | None:
-        learned, asked = (part.ids[part.starts[0] : part.starts[-1]] for part in (self.sentences, self.held_out))
-        asked = asked[self.masking.hideable[asked]]
-        if not len(asked):
+        trained, held_out = (part.ids[part.starts[0] : part.starts[-1]] for part in (self.sentences, self.held_out))
+        held_out = held_out[self.masking.maskable[held_out]]
+        if not len(held_out):
             return None
-        shares = token_shares(learned[self.masking.hideable[learned]], len(self.tokenizer))
-        return float(-np.log(shares)[asked].mean())
+        shares = token_shares(trained[self.masking.maskable[trained]], len(self.tokenizer))
+        return float(-np.log(shares)[held_out].mean())
 
     def scores(self, tensors: Sequence[Tensor]) -> Tensor:
         """Sums: loss, right and all masked tokens; right and all pairs."""
         targets, slot_weights, _, labels, pair_weights = tensors[5:]
         hidden, firsts = self.hidden(tensors, self.context_length)
         masked = self.net.masked_logits(hidden).float()
-        following = self.next_logits(firsts)
-        real, told = slot_weights > 0, pair_weights > 0
+        next_sentence = self.next_logits(firsts)
+        real, labeled = slot_weights > 0, pair_weights > 0
         loss = functional.cross_entropy(masked, targets, reduction="none") * real
         sums = [loss.sum(), ((masked.argmax(-1) == targets) & real).sum(), real.sum()]
-        right = ((following.argmax(-1) == labels) & told).sum() if following is not None else told.sum() * 0
-        return torch.stack([*sums, right, told.sum() if following is not None else right]).double()
+        correct = (
+            ((next_sentence.argmax(-1) == labels) & labeled).sum() if next_sentence is not None else labeled.sum() * 0
+        )
+        return torch.stack([*sums, correct, labeled.sum() if next_sentence is not None else correct]).double()
 
     def operations(self) -> float:
         """Of a token: 6 for each weight of the blocks, 12 · layers · dim for each token it looks at (Chowdhery et al.
@@ -208,10 +212,10 @@ def split(sentences: Sentences, held_out: float) -> tuple[Sentences, Sentences]:
     a large part of all, its last sentences."""
     starts, last = sentences.starts, len(sentences.starts) - 1
     total, cut = starts[-1] - starts[0], last
-    for places in (sentences.documents, np.arange(last + 1)) if held_out else ():
-        cut = int(places[np.searchsorted(starts[places], starts[-1] - held_out * total)])
-        if cut == last and len(places) > 2:
-            cut = int(places[-2])
+    for boundaries in (sentences.documents, np.arange(last + 1)) if held_out else ():
+        cut = int(boundaries[np.searchsorted(starts[boundaries], starts[-1] - held_out * total)])
+        if cut == last and len(boundaries) > 2:
+            cut = int(boundaries[-2])
         if cut < last and starts[-1] - starts[cut] <= max(MOST_HELD_OUT, 2 * held_out) * total:
             break
     return sentences.part(0, cut), sentences.part(cut, last)
@@ -230,15 +234,15 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     tokenizer = start.tokenizer if isinstance(start, BertModel) else make_tokenizer(method, corpus, run)
     sentences = read_sentences(tokenizer, corpus, run)
     reading = time.monotonic() - began
-    following = method.next_sentence
-    if following and len(split(sentences, method.held_out)[0].documents) < 3:
+    next_sentence = method.next_sentence
+    if next_sentence and len(split(sentences, method.held_out)[0].documents) < 3:
         run.report.note(
             "The text to learn from is one document, and next-sentence prediction needs sentences of another one: "
             "trained without it. (unit says what a document is: a line, a block between blank lines, or a file.)"
         )
-        following = False
+        next_sentence = False
     segments = start.net.input.segments.num_embeddings if isinstance(start, BertModel) else 2
-    if following and segments < 2:
+    if next_sentence and segments < 2:
         raise FirthError(
             "incompatible_start",
             "start has one segment (type_vocab_size 1), and a pair of sentences needs two; next_sentence=False "
@@ -247,17 +251,17 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         rows = -(-len(tokenizer) // MULTIPLE) * MULTIPLE
-        net = Bert(rows, size, pooler=following, following=following, segments=segments)
+        net = Bert(rows, size, pooler=next_sentence, next_sentence=next_sentence, segments=segments)
     pooling = Pooling()
     if isinstance(start, BertModel):
-        take_over(net, start.net)
+        copy_shared_weights(net, start.net)
         pooling = start.pooling
         if start.projection is not None:
             run.report.note("What stands behind the pooling of start, such as a whitening, fits its vectors: left out.")
     set_rows(net, len(tokenizer), rows)
     method = method.sized(int(sentences.starts[-1]))
     training = Pretraining(method, net, sentences, tokenizer, run)
-    figures = training.go() | {
+    metrics = training.go() | {
         "tokens": int(sentences.starts[-1]),
         "vocabulary": len(tokenizer),
         "documents": len(sentences.documents) - 1,
@@ -267,23 +271,28 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
         "seed": run.seed,
     }
     set_rows(net.cpu(), len(tokenizer), len(tokenizer))
-    return BertModel(method, net, tokenizer, pooling, figures)
+    return BertModel(method, net, tokenizer, pooling, metrics)
 
 
 def check_start(start: Model, size: Size) -> None:
     if not isinstance(start, BertModel):
         raise FirthError("incompatible_start", "start must be a BERT; got {got!r}.", got=start)
-    names = {"places": "context_length"}  # as the options call it
-    asked, there = (replace(each, feedforward_dim=each.feedforward_dim or 4 * each.dim) for each in (size, start.size))
-    has, got = asdict(there), asdict(asked)
-    other = [name for name in has if has[name] != got[name]]
-    if other:
-        right, wrong = (", ".join(f"{names.get(name, name)}={values[name]}" for name in other) for values in (has, got))
+    names = {"max_positions": "context_length"}  # as the options call it
+    requested, existing = (
+        replace(each, feedforward_dim=each.feedforward_dim or 4 * each.dim) for each in (size, start.size)
+    )
+    existing_options, requested_options = asdict(existing), asdict(requested)
+    different = [name for name in existing_options if existing_options[name] != requested_options[name]]
+    if different:
+        expected, given = (
+            ", ".join(f"{names.get(name, name)}={values[name]}" for name in different)
+            for values in (existing_options, requested_options)
+        )
         raise FirthError(
             "incompatible_start",
             "start must be a BERT of the same size: it has {expected}; got {got}.",
-            expected=right,
-            got=wrong,
+            expected=expected,
+            got=given,
         )
 
 
@@ -291,25 +300,25 @@ def make_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:
     if not method.tokenizer:
         return WordPiece(size=method.vocabulary_size, lowercase=method.lowercase).train(corpus, run)
     tokenizer = SubwordTokenizer.load(Path(method.tokenizer), method.lowercase)
-    lacking = [token for token in SPECIAL if token not in tokenizer.special_tokens]
-    if lacking:
+    missing = [token for token in SPECIAL if token not in tokenizer.special_tokens]
+    if missing:
         raise FirthError(
             "invalid_tokenizer",
             "{tokenizer}: a BERT's tokenizer needs {special}; {missing} is missing.",
             tokenizer=method.tokenizer,
             special=", ".join(SPECIAL),
-            missing=lacking[0],
+            missing=missing[0],
         )
     return tokenizer
 
 
-def take_over(net: Bert, other: Bert) -> None:
+def copy_shared_weights(net: Bert, other: Bert) -> None:
     """The other's weights, as far as it has them: weights of others may lack the heads, which then start anew."""
     set_rows(net, 0, other.input.tokens.num_embeddings)
     net.load_state_dict(other.state_dict(), strict=False)
 
 
-def set_rows(net: Bert, words: int, rows: int) -> None:
+def set_rows(net: Bert, n_tokens: int, rows: int) -> None:
     """So many rows of tokens: others are cut off or added. Those from `words` on stand for no token."""
     old = net.input.tokens.weight.data
     new = old[:rows]
@@ -318,6 +327,6 @@ def set_rows(net: Bert, words: int, rows: int) -> None:
     net.input.tokens = nn.Embedding(rows, old.shape[1], _weight=new.clone())
     if net.masked is not None:
         bias = torch.full((rows,), NEVER)
-        known = min(words or rows, rows, len(net.masked.bias))
-        bias[:known] = net.masked.bias.data[:known]
+        n_known = min(n_tokens or rows, rows, len(net.masked.bias))
+        bias[:n_known] = net.masked.bias.data[:n_known]
         net.masked.bias = nn.Parameter(bias)

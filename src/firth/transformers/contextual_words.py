@@ -25,11 +25,11 @@ from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.nets.transformer import Size
-from firth.transformers.pooling import COMBINE, combined, numbers
-from firth.transformers.word_spans import Reading, Span, Wanted, characters, chunks, in_windows, inside, read
+from firth.transformers.pooling import COMBINE, combined, layer_numbers
+from firth.transformers.word_spans import Reading, Span, WordMatcher, characters, chunks, in_windows, inside, read
 from firth.words.word_model import check_texts
 
-PIECES = ("mean", "first", "last")
+SUBWORD_POOLING = ("mean", "first", "last")
 BATCH_TOKENS = 4096  # that are read at once
 WINDOW = 64  # tokens of a context, where a document is longer
 
@@ -46,7 +46,7 @@ class ContextualModel(ABC):
 
     @property
     @abstractmethod
-    def room(self) -> int:
+    def max_text_tokens(self) -> int:
         """Most tokens of a text."""
 
     @abstractmethod
@@ -54,12 +54,12 @@ class ContextualModel(ABC):
         """Every layer's vectors of these tokens, the texts one behind the other; what the model itself puts around a
         text is left out."""
 
-    def words(
+    def word_vectors(
         self,
         texts: Sequence[str],
         layers: Sequence[int] = (-1,),
         combine: str = "mean",
-        pieces: str = "mean",
+        subword_pooling: str = "mean",
         windows: bool = False,
     ) -> list[WordsInContext]:
         """The words of each text with the vectors they have there.
@@ -69,24 +69,24 @@ class ContextualModel(ABC):
         refused; with `windows` it is read in parts, cut between words.
         """
         check_texts(texts)
-        self.chosen(layers, combine, pieces)
+        self.check_settings(layers, combine, subword_pooling)
         readings = read(self.tokenizer, texts)
         for number, reading in enumerate(readings):
-            if len(reading.ids) > self.room and not windows:
-                raise TooLongError(number, len(reading.ids), self.room)
+            if len(reading.ids) > self.max_text_tokens and not windows:
+                raise TooLongError(number, len(reading.ids), self.max_text_tokens)
         parts = [
             (number, part)
             for number, reading in enumerate(readings)
             for part in (self.parts_of(reading) if windows else [reading])
         ]
         by_text = [[np.empty((0, self.width(layers, combine)), np.float32)] for _ in texts]
-        found: dict[int, Matrix] = {}
+        vectors: dict[int, Matrix] = {}
         for batch in batches([len(part.ids) for _, part in parts]):
-            ids = [parts[place][1].ids for place in batch]
-            spans = [[(word.first, word.last) for word in parts[place][1].words] for place in batch]
-            found |= zip(batch, self.span_vectors(ids, spans, layers, combine, pieces), strict=True)
-        for place, (number, _) in enumerate(parts):
-            by_text[number].append(found[place])
+            ids = [parts[index][1].ids for index in batch]
+            spans = [[(word.first, word.last) for word in parts[index][1].words] for index in batch]
+            vectors |= zip(batch, self.span_vectors(ids, spans, layers, combine, subword_pooling), strict=True)
+        for index, (number, _) in enumerate(parts):
+            by_text[number].append(vectors[index])
         return [
             WordsInContext(
                 [word.text for word in reading.words],
@@ -99,18 +99,18 @@ class ContextualModel(ABC):
     def parts_of(self, reading: Reading) -> Iterator[Reading]:
         """A text in parts that fit."""
         for word in reading.words:
-            if word.last - word.first > self.room:
+            if word.last - word.first > self.max_text_tokens:
                 raise FirthError(
                     "text_too_long",
                     "The word {text!r}… has more tokens than the model has room for, {room:,}.",
                     text=word.text[:20],
-                    room=self.room,
+                    room=self.max_text_tokens,
                 )
-        return in_windows(reading, self.room)
+        return in_windows(reading, self.max_text_tokens)
 
-    def chosen(self, layers: Sequence[int], combine: str, pieces: str) -> list[int]:
+    def check_settings(self, layers: Sequence[int], combine: str, subword_pooling: str) -> list[int]:
         """Layers counted from 0; what is not known is refused."""
-        for name, value, choices in (("combine", combine, COMBINE), ("pieces", pieces, PIECES)):
+        for name, value, choices in (("combine", combine, COMBINE), ("pieces", subword_pooling, SUBWORD_POOLING)):
             if value not in choices:
                 raise FirthError(
                     "invalid_value",
@@ -119,7 +119,7 @@ class ContextualModel(ABC):
                     choices=", ".join(choices),
                     got=value,
                 )
-        return numbers(layers, self.size.layers)
+        return layer_numbers(layers, self.size.layers)
 
     def width(self, layers: Sequence[int], combine: str) -> int:
         """Numbers a vector."""
@@ -132,10 +132,10 @@ class ContextualModel(ABC):
         spans: Sequence[Sequence[Span]],
         layers: Sequence[int],
         combine: str,
-        pieces: str,
+        subword_pooling: str,
     ) -> list[Matrix]:
         """A row for each span of tokens of each text."""
-        chosen = self.chosen(layers, combine, pieces)
+        layer_numbers = self.check_settings(layers, combine, subword_pooling)
         starts = np.cumsum([0, *map(len, ids)])
         flat = np.array(
             [(start + a, start + b) for start, each in zip(starts, spans, strict=False) for a, b in each], np.int64
@@ -143,8 +143,8 @@ class ContextualModel(ABC):
         if not len(flat):
             return [np.empty((0, self.width(layers, combine)), np.float32) for _ in spans]
         states = self.states_of(ids)
-        x = combined([states[layer].float() for layer in chosen], combine).cpu().numpy()
-        rows = finite_rows(pooled(x, flat, pieces), "Word")
+        x = combined([states[layer].float() for layer in layer_numbers], combine).cpu().numpy()
+        rows = finite_rows(pooled(x, flat, subword_pooling), "Word")
         ends = np.cumsum([0, *map(len, spans)])
         return [rows[a:b] for a, b in pairwise(ends)]
 
@@ -157,7 +157,7 @@ class ContextualModel(ABC):
         *,
         layers: Sequence[int] = (-1,),
         combine: str = "mean",
-        pieces: str = "mean",
+        subword_pooling: str = "mean",
         contexts: int = 100,
         run: Run = Run(),
     ) -> Vectors:
@@ -166,7 +166,7 @@ class ContextualModel(ABC):
         `data`: a corpus, paths or texts. `words`: these (words that stand nowhere are left out, and said), or so many,
         the most frequent.
         """
-        return self.averaged(data, words, layers, combine, pieces, contexts, run).vectors
+        return self.averaged(data, words, layers, combine, subword_pooling, contexts, run).vectors
 
     def averaged(
         self,
@@ -174,12 +174,12 @@ class ContextualModel(ABC):
         words: int | Sequence[str],
         layers: Sequence[int],
         combine: str,
-        pieces: str,
+        subword_pooling: str,
         contexts: int,
         run: Run,
     ) -> Averaged:
         """`static`, with how many contexts each word had."""
-        self.chosen(layers, combine, pieces)  # before the text is read
+        self.check_settings(layers, combine, subword_pooling)  # before the text is read
         if type(contexts) is not int or contexts < 1:
             raise FirthError(
                 "invalid_value", "{option} must be at least 1; got {got!r}.", option="contexts", got=contexts
@@ -192,34 +192,36 @@ class ContextualModel(ABC):
         keys = self.frequent(corpus, words, run) if isinstance(words, int) else list(dict.fromkeys(words))
         if not keys:
             raise FirthError("empty_data", "There are no words to find vectors for.")
-        wanted = Wanted(self.tokenizer, keys)
+        matcher = WordMatcher(self.tokenizer, keys)
         counts = np.zeros(len(keys), np.int64)
         sums = np.zeros((len(keys), self.width(layers, combine)), np.float32)
-        for batch in self.contexts(corpus, wanted, counts, contexts, run):
+        for batch in self.contexts(corpus, matcher, counts, contexts, run):
             ids, spans = [context.ids for context in batch], [context.spans for context in batch]
-            vectors = np.concatenate(self.span_vectors(ids, spans, layers, combine, pieces))
+            vectors = np.concatenate(self.span_vectors(ids, spans, layers, combine, subword_pooling))
             np.add.at(sums, [row for context in batch for row in context.rows], vectors)
-        met = np.flatnonzero(counts)
-        if not len(met):
+        seen_rows = np.flatnonzero(counts)
+        if not len(seen_rows):
             raise FirthError(
                 "empty_data",
                 "None of the {n_keys:,} words stands in the text, such as {key!r}.",
                 n_keys=len(keys),
                 key=keys[0],
             )
-        if len(met) < len(keys):
+        if len(seen_rows) < len(keys):
             missing = [key for key, count in zip(keys, counts, strict=True) if not count]
             run.report.note(
                 f"{len(missing):,} of {len(keys):,} words stand nowhere in the text and have no vector, such as "
                 f"{', '.join(missing[:3])}."
             )
-        matrix = sums[met] / counts[met, None].astype(np.float32)
-        return Averaged(Vectors([keys[row] for row in met], matrix, missing="it was not averaged"), counts[met])
+        matrix = sums[seen_rows] / counts[seen_rows, None].astype(np.float32)
+        return Averaged(
+            Vectors([keys[row] for row in seen_rows], matrix, missing="it was not averaged"), counts[seen_rows]
+        )
 
-    def frequent(self, corpus: Corpus, most: int, run: Run) -> list[str]:
+    def frequent(self, corpus: Corpus, limit: int, run: Run) -> list[str]:
         """The most frequent words, those of one count by their letters; what has no letter or digit is none."""
-        if most < 1:
-            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="words", got=most)
+        if limit < 1:
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="words", got=limit)
         counts = Counter[str]()
         run.report.begin("counting words", corpus.size, "B")
         for texts, done in chunks(corpus):
@@ -227,11 +229,11 @@ class ContextualModel(ABC):
                 counts.update(word.name for word in reading.words)
             run.report.step(done)
         run.report.end()
-        known = [(word, count) for word, count in counts.items() if any(map(str.isalnum, word))]
-        return [word for word, _ in sorted(known, key=lambda item: (-item[1], item[0]))[:most]]
+        words = [(word, count) for word, count in counts.items() if any(map(str.isalnum, word))]
+        return [word for word, _ in sorted(words, key=lambda item: (-item[1], item[0]))[:limit]]
 
     def contexts(
-        self, corpus: Corpus, wanted: Wanted, counts: NDArray[np.int64], most: int, run: Run
+        self, corpus: Corpus, matcher: WordMatcher, counts: NDArray[np.int64], limit: int, run: Run
     ) -> Iterator[list[Context]]:
         """Batches of contexts in which wanted words stand. `counts` grows.
 
@@ -241,10 +243,10 @@ class ContextualModel(ABC):
         batch, tokens = list[Context](), 0
         for texts, done in chunks(corpus):
             for reading in read(self.tokenizer, texts):
-                for part in in_windows(reading, min(WINDOW, self.room)):
+                for part in in_windows(reading, min(WINDOW, self.max_text_tokens)):
                     context = Context(part.ids, [], [])
-                    for row, span in wanted.within(part):
-                        if counts[row] < most:
+                    for row, span in matcher.within(part):
+                        if counts[row] < limit:
                             counts[row] += 1
                             context.rows.append(row)
                             context.spans.append(span)
@@ -255,7 +257,7 @@ class ContextualModel(ABC):
                         yield sorted(batch, key=lambda each: len(each.ids))  # equal lengths attend together
                         batch, tokens = [], 0
             run.report.step(done, contexts=float(counts.sum()))
-            if counts.min() >= most:
+            if counts.min() >= limit:
                 break
         if batch:
             yield sorted(batch, key=lambda each: len(each.ids))
@@ -263,7 +265,7 @@ class ContextualModel(ABC):
 
     # ---- one word, many vectors ----
 
-    def senses(self, texts: Sequence[str], word: str, pieces: str = "mean") -> Senses:
+    def senses(self, texts: Sequence[str], word: str, subword_pooling: str = "mean") -> Senses:
         """Every place of the word in the texts, and how far apart its vectors are in each layer (1 − cosine).
 
         In the upper layers of many models all words lie in a narrow cone, so a distance means something only beside
@@ -272,17 +274,17 @@ class ContextualModel(ABC):
         check_texts(texts)
         readings = read(self.tokenizer, texts)
         for text, reading in zip(texts, readings, strict=True):
-            if len(reading.ids) > self.room:
+            if len(reading.ids) > self.max_text_tokens:
                 raise FirthError(
                     "text_too_long",
                     "The text {text!r:.40}… has {n_ids:,} tokens and the model room for {room:,}; shorten it.",
                     text=text,
                     n_ids=len(reading.ids),
-                    room=self.room,
+                    room=self.max_text_tokens,
                 )
-        wanted = Wanted(self.tokenizer, [word])
-        found = [[span for _, span in wanted.within(reading)] for reading in readings]
-        for text, reading, spans in zip(texts, readings, found, strict=True):
+        matcher = WordMatcher(self.tokenizer, [word])
+        word_spans = [[span for _, span in matcher.within(reading)] for reading in readings]
+        for text, reading, spans in zip(texts, readings, word_spans, strict=True):
             if not spans:
                 known = ", ".join(each.text for each in reading.words) or "none"
                 raise FirthError(
@@ -292,44 +294,44 @@ class ContextualModel(ABC):
                     text=text,
                     available=known,
                 )
-        if sum(map(len, found)) < 2:
+        if sum(map(len, word_spans)) < 2:
             raise FirthError(
                 "too_few", "Senses are compared between places of {word!r:.80}; there is only one.", word=word
             )
         others = [
             [each for each in reading.words if any(map(str.isalnum, each.name)) and not inside(each, spans)]
-            for reading, spans in zip(readings, found, strict=True)
+            for reading, spans in zip(readings, word_spans, strict=True)
         ]
-        beside = [[(each.first, each.last) for each in words] for words in others]
+        other_spans = [[(each.first, each.last) for each in words] for words in others]
         layers = range(self.size.layers + 1)
         ids = [reading.ids for reading in readings]
-        states, around = (
-            by_layer(np.concatenate(self.span_vectors(ids, spans, layers, "concat", pieces)), len(layers))
-            for spans in (found, beside)
+        states, other_states = (
+            by_layer(np.concatenate(self.span_vectors(ids, spans, layers, "concat", subword_pooling)), len(layers))
+            for spans in (word_spans, other_spans)
         )
         occurrences = [
             Occurrence(number, *characters(reading, span))
-            for number, (reading, spans) in enumerate(zip(readings, found, strict=True))
+            for number, (reading, spans) in enumerate(zip(readings, word_spans, strict=True))
             for span in spans
         ]
         distances = np.stack([distance_matrix(layer) for layer in states])
         names = [(number, each.name) for number, words in enumerate(others) for each in words]
-        return Senses(word, list(texts), occurrences, states, distances, between(around, names))
+        return Senses(word, list(texts), occurrences, states, distances, mean_distances(other_states, names))
 
 
 class TooLongError(FirthError):
     """A text has more tokens than the model has room for."""
 
-    def __init__(self, number: int, tokens: int, room: int, name: str = "") -> None:
+    def __init__(self, number: int, tokens: int, max_text_tokens: int, name: str = "") -> None:
         super().__init__(
             "text_too_long",
             "Text {name} has {tokens:,} tokens and the model room for {room:,}; windows=True (--windows) reads it in "
             "parts.",
             name=name or f"{number + 1:,}",
             tokens=tokens,
-            room=room,
+            room=max_text_tokens,
         )
-        self.number, self.tokens, self.room = number, tokens, room
+        self.number, self.tokens, self.max_text_tokens = number, tokens, max_text_tokens
 
 
 class Context(NamedTuple):
@@ -360,14 +362,14 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def pooled(x: Matrix, spans: NDArray[np.int64], pieces: str) -> Matrix:
+def pooled(x: Matrix, spans: NDArray[np.int64], subword_pooling: str) -> Matrix:
     """A row for each span (first, one behind the last) of the rows of x."""
-    if pieces != "mean":
-        return np.asarray(x[spans[:, 0] if pieces == "first" else spans[:, 1] - 1])
+    if subword_pooling != "mean":
+        return np.asarray(x[spans[:, 0] if subword_pooling == "first" else spans[:, 1] - 1])
     lengths = spans[:, 1] - spans[:, 0]
     starts = np.cumsum(lengths) - lengths
-    places = np.arange(lengths.sum()) - np.repeat(starts - spans[:, 0], lengths)
-    return np.asarray(np.add.reduceat(x[places], starts) / lengths[:, None].astype(np.float32))
+    token_rows = np.arange(lengths.sum()) - np.repeat(starts - spans[:, 0], lengths)
+    return np.asarray(np.add.reduceat(x[token_rows], starts) / lengths[:, None].astype(np.float32))
 
 
 def by_layer(matrix: Matrix, layers: int) -> Matrix:
@@ -378,15 +380,15 @@ def by_layer(matrix: Matrix, layers: int) -> Matrix:
 
 def distance_matrix(rows: Matrix) -> NDArray[np.float64]:
     unit = unit_rows(rows).astype(np.float64)
-    found = np.clip(1 - unit @ unit.T, 0, 2)
-    np.fill_diagonal(found, 0)
-    return np.asarray(found)
+    distances = np.clip(1 - unit @ unit.T, 0, 2)
+    np.fill_diagonal(distances, 0)
+    return np.asarray(distances)
 
 
-def between(layers: Matrix, words: Sequence[tuple[int, str]]) -> NDArray[np.float64]:
+def mean_distances(layers: Matrix, words: Sequence[tuple[int, str]]) -> NDArray[np.float64]:
     """The mean distance in each layer between different words of different texts."""
     texts, names = np.array([text for text, _ in words]), np.array([name for _, name in words])
-    apart = (texts[:, None] != texts) & (names[:, None] != names)
-    if not apart.any():
+    comparable = (texts[:, None] != texts) & (names[:, None] != names)
+    if not comparable.any():
         return np.full(len(layers), np.nan)
-    return np.array([distance_matrix(layer)[apart].mean() for layer in layers])
+    return np.array([distance_matrix(layer)[comparable].mean() for layer in layers])

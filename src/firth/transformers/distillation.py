@@ -39,7 +39,7 @@ from firth.kernels.bags import WordPieces
 from firth.kernels.sparse import Rows, multiply
 from firth.transformers.bert_model import BertModel
 from firth.transformers.static_model import OtherTokens, StaticModel, native_reader
-from firth.transformers.text_encoder import WINDOW, Ids, chosen_engine
+from firth.transformers.text_encoder import WINDOW, Ids, resolve_engine
 
 ROUNDS = 10  # of conjugate gradients, at most: more bring nothing
 HELD_OUT = 500  # sentences at most, or a twentieth of them
@@ -75,20 +75,20 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> StaticModel:
     weights = frequency_weights(len(rows), method.smoothing, vocabulary.counts)
     table = ((rows - parts.mean) @ directions.T * weights[:, None]).astype(np.float32)
     table[vocabulary.tokens.index("[UNK]")] = 0.0  # says nothing, also to those who don't leave it out
-    figures: dict[str, Any] = {"vocabulary": len(table)}
-    held: list[str] = []
+    metrics: dict[str, Any] = {"vocabulary": len(table)}
+    held_out: list[str] = []
     if corpus is not None and method.texts:
-        texts, held = split(draw_sentences(corpus, method.texts, run.seed), run.seed)
+        texts, held_out = split(draw_sentences(corpus, method.texts, run.seed), run.seed)
         bags = bags_of(texts, vocabulary)
-        right = sentence_vectors(teacher, bags.texts, method.precision, run)
-        right = (right - right.mean(0)) @ directions.T.astype(np.float32) * bags.roots[:, None]
-        table, error = fitted(table, bags, right, method.pull, run.cores)
-        figures |= {"texts": len(bags.texts), "loss": error}
-    model = StaticModel(method, vocabulary.document, table, figures)
-    if len(held) > 2:
-        near = agreement(model.pool(held).matrix, sentence_vectors(teacher, held, method.precision, run))
-        figures |= {"agreement": near} if math.isfinite(near) else {}  # not defined where all texts are one
-    figures |= {"seconds": time.monotonic() - began, "teacher": repr(teacher), "seed": run.seed}
+        targets = sentence_vectors(teacher, bags.texts, method.precision, run)
+        targets = (targets - targets.mean(0)) @ directions.T.astype(np.float32) * bags.roots[:, None]
+        table, error = fitted(table, bags, targets, method.pull, run.cores)
+        metrics |= {"texts": len(bags.texts), "loss": error}
+    model = StaticModel(method, vocabulary.document, table, metrics)
+    if len(held_out) > 2:
+        spearman = agreement(model.pool(held_out).matrix, sentence_vectors(teacher, held_out, method.precision, run))
+        metrics |= {"agreement": spearman} if math.isfinite(spearman) else {}  # not defined where all texts are one
+    metrics |= {"seconds": time.monotonic() - began, "teacher": repr(teacher), "seed": run.seed}
     return model
 
 
@@ -125,10 +125,10 @@ def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None
     counted: list[tuple[str, int]] = []
     if corpus is not None:
         lowercase = bool((document.get("normalizer") or {}).get("lowercase"))
-        found = count_pieces(corpus, "bert", lowercase, run)
-        for note in found.notes:
+        counts_found = count_pieces(corpus, "bert", lowercase, run)
+        for note in counts_found.notes:
             run.report.note(note)
-        counted = list(found.words.pairs())
+        counted = list(counts_found.words.pairs())
         known = set(tokens)
         new = [word for word, _ in counted if word not in known][:words]
         tokens += new
@@ -165,7 +165,7 @@ def teach(
 ) -> Matrix:
     """The teacher's vectors of texts that are ids already, not normalised; `precision` is a CPU's."""
     pooling = replace(teacher.pooling, normalize=False)
-    device, usual = chosen_engine("cpu" if run.deterministic else run.device, "auto")
+    device, usual = resolve_engine("cpu" if run.deterministic else run.device, "auto")
     engine = teacher.engine(device, precision if device == "cpu" else usual)
     rows = np.empty((len(texts), teacher.dim_of(pooling)), np.float32)
     run.report.begin(task, len(texts), "texts")
@@ -182,25 +182,25 @@ def teach(
 # ---- texts ----
 
 
-def draw_sentences(corpus: Corpus, most: int, seed: int) -> list[str]:
+def draw_sentences(corpus: Corpus, limit: int, seed: int) -> list[str]:
     """At most so many sentences of the corpus, each with the same chance (Vitter 1985, algorithm R)."""
     random = np.random.default_rng(seed)
-    drawn, met = list[str](), 0
+    sample, seen = list[str](), 0
     for _, text in corpus:
         for sentence in split_sentences(text):
-            met += 1
-            if len(drawn) < most:
-                drawn.append(sentence)
-            elif (place := int(random.integers(met))) < most:
-                drawn[place] = sentence
-    return drawn
+            seen += 1
+            if len(sample) < limit:
+                sample.append(sentence)
+            elif (index := int(random.integers(seen))) < limit:
+                sample[index] = sentence
+    return sample
 
 
 def split(texts: list[str], seed: int) -> tuple[list[str], list[str]]:
     """Texts to fit to, and some that are held out to see how near student and teacher are."""
     order = np.random.default_rng((seed, 1)).permutation(len(texts))
-    held = min(HELD_OUT, len(texts) // 20)
-    return [texts[row] for row in order[held:]], [texts[row] for row in order[:held]]
+    n_held_out = min(HELD_OUT, len(texts) // 20)
+    return [texts[row] for row in order[n_held_out:]], [texts[row] for row in order[:n_held_out]]
 
 
 def sentence_vectors(teacher: BertModel, texts: list[str], precision: str, run: Run) -> Matrix:
@@ -232,17 +232,17 @@ def bags_of(texts: list[str], vocabulary: Vocabulary) -> Bags:
 
     ids, ends = reader_of(vocabulary.document, vocabulary.tokens).ids(texts)
     lengths = np.diff(ends, prepend=0)
-    kept = np.flatnonzero(lengths)
-    if not len(kept):
+    nonempty = np.flatnonzero(lengths)
+    if not len(nonempty):
         raise FirthError(
             "empty_data", "The text has no token that the teacher knows: there is nothing to fit the table to."
         )
-    starts = np.concatenate([[0], np.cumsum(lengths[kept])])
-    roots = np.sqrt(lengths[kept] / lengths[kept].mean()).astype(np.float32)
-    values = np.repeat(roots / lengths[kept], lengths[kept]).astype(np.float32)
-    shares = sparse.csr_matrix((values, ids, starts), shape=(len(kept), len(vocabulary.tokens)))
+    starts = np.concatenate([[0], np.cumsum(lengths[nonempty])])
+    roots = np.sqrt(lengths[nonempty] / lengths[nonempty].mean()).astype(np.float32)
+    values = np.repeat(roots / lengths[nonempty], lengths[nonempty]).astype(np.float32)
+    shares = sparse.csr_matrix((values, ids, starts), shape=(len(nonempty), len(vocabulary.tokens)))
     shares.sum_duplicates()
-    return Bags([texts[row] for row in kept], roots, rows_of(shares), rows_of(shares.T.tocsr()))
+    return Bags([texts[row] for row in nonempty], roots, rows_of(shares), rows_of(shares.T.tocsr()))
 
 
 def rows_of(matrix: Any) -> Rows:
@@ -251,11 +251,11 @@ def rows_of(matrix: Any) -> Rows:
 
 def shortened(texts: Sequence[list[int]], teacher: BertModel) -> list[list[int]]:
     """Cut to what the teacher reads, [SEP] at the end."""
-    most = teacher.pooling.max_tokens or teacher.size.places
-    return [ids if len(ids) <= most else [*ids[: most - 1], ids[-1]] for ids in texts]
+    limit = teacher.pooling.max_tokens or teacher.size.max_positions
+    return [ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]] for ids in texts]
 
 
-def fitted(first: Matrix, bags: Bags, right: Matrix, pull: float, threads: int) -> tuple[Matrix, float]:
+def fitted(first: Matrix, bags: Bags, targets: Matrix, pull: float, threads: int) -> tuple[Matrix, float]:
     """The table E for which |S E − right|² + λ |E − first|² is least, and the share of |right|² that is left over.
 
     λ is `pull` times what a text adds to a token that it has. The first table is scaled to fit best. By conjugate
@@ -266,33 +266,33 @@ def fitted(first: Matrix, bags: Bags, right: Matrix, pull: float, threads: int) 
     def means(table: Matrix) -> Matrix:
         return multiply(bags.shares, table, threads)
 
-    def back(rows: Matrix) -> Matrix:
+    def transposed(rows: Matrix) -> Matrix:
         return multiply(bags.turned, rows, threads)
 
-    begun = means(first)
-    size = dot(begun, begun)
-    first = first * np.float32(dot(begun, right) / size if size else 1.0)
+    start_means = means(first)
+    start_norm = dot(start_means, start_means)
+    first = first * np.float32(dot(start_means, targets) / start_norm if start_norm else 1.0)
     squares = bags.turned.values.astype(np.float64) ** 2
     scale = pull * float(squares.mean())
     totals = np.concatenate([[0.0], np.cumsum(squares)])[bags.turned.starts]
     diagonal = (np.diff(totals) + scale).astype(np.float32)[:, None]
-    gap = back(right - means(first))
-    change, step = np.zeros_like(first), gap / diagonal
-    length = dot(gap, step)
-    least = length * EXACT**2
+    residual = transposed(targets - means(first))
+    change, step = np.zeros_like(first), residual / diagonal
+    length = dot(residual, step)
+    tolerance = length * EXACT**2
     for _ in range(ROUNDS):
-        if length <= least:
+        if length <= tolerance:
             break
-        along = back(means(step)) + np.float32(scale) * step
-        rate = np.float32(length / dot(step, along))
+        direction = transposed(means(step)) + np.float32(scale) * step
+        rate = np.float32(length / dot(step, direction))
         change += rate * step
-        gap -= rate * along
-        eased = gap / diagonal
-        before, length = length, dot(gap, eased)
-        step = eased + np.float32(length / before) * step
+        residual -= rate * direction
+        preconditioned = residual / diagonal
+        previous, length = length, dot(residual, preconditioned)
+        step = preconditioned + np.float32(length / previous) * step
     table = first + change
-    left = right - means(table)
-    return table, dot(left, left) / max(1e-30, dot(right, right))
+    error = targets - means(table)
+    return table, dot(error, error) / max(1e-30, dot(targets, targets))
 
 
 def dot(a: Matrix, b: Matrix) -> float:

@@ -14,7 +14,7 @@ from torch import Tensor
 from firth.core.errors import FirthError, FirthWarning
 from firth.nets.bert import Bert
 from firth.nets.transformer import Size
-from firth.transformers.huggingface_gpt2 import told
+from firth.transformers.huggingface_gpt2 import listed
 
 #: Firth's name in a block, Hugging Face's.
 BLOCK = (
@@ -32,7 +32,7 @@ OLD_NAMES = {"gamma": "weight", "beta": "bias"}  # of norms, in files that came 
 WORDS, SEGMENTS = "embeddings.word_embeddings.weight", "embeddings.token_type_embeddings.weight"
 BIAS, DECODER, DECODER_BIAS = (f"cls.predictions.{name}" for name in ("bias", "decoder.weight", "decoder.bias"))
 IGNORED = ("embeddings.position_ids", "embeddings.token_type_ids", DECODER, DECODER_BIAS)  # no weights, or told twice
-HEADS = ("pooler", "masked", "following")
+HEADS = ("pooler", "masked", "next_sentence")
 OURS = ("embeddings.", "encoder.", "pooler.", "cls.")  # what Firth reads begins so; all else are heads of others
 MOST = {"num_hidden_layers": 1000, "hidden_size": 65536, "num_attention_heads": 1024}  # as the method has it
 MOST_ROWS = 1 << 31
@@ -41,14 +41,14 @@ MOST_ROWS = 1 << 31
 def names(layers: int) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Firth's name of each array, and those of Hugging Face's arrays that make it up."""
     yield "input.tokens.weight", ("embeddings.word_embeddings.weight",)
-    yield "input.places.weight", ("embeddings.position_embeddings.weight",)
+    yield "input.positions.weight", ("embeddings.position_embeddings.weight",)
     yield "input.segments.weight", ("embeddings.token_type_embeddings.weight",)
     for end in ENDS:
         yield f"input.norm{end}", (f"embeddings.LayerNorm{end}",)
         yield f"pooler{end}", (f"pooler.dense{end}",)
         yield f"masked.dense{end}", (f"cls.predictions.transform.dense{end}",)
         yield f"masked.norm{end}", (f"cls.predictions.transform.LayerNorm{end}",)
-        yield f"following{end}", (f"cls.seq_relationship{end}",)
+        yield f"next_sentence{end}", (f"cls.seq_relationship{end}",)
         for layer in range(layers):
             block, theirs = f"stack.blocks.{layer}", f"encoder.layer.{layer}"
             yield (
@@ -62,14 +62,14 @@ def names(layers: int) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def to_bert(net: Bert) -> dict[str, NDArray[Any]]:
     """Weights by Hugging Face's names; a net without heads of pre-training is a bare model there."""
-    state, found = net.state_dict(), dict[str, NDArray[Any]]()
-    before = "bert." if net.masked is not None or net.following is not None else ""
+    state, arrays = net.state_dict(), dict[str, NDArray[Any]]()
+    prefix = "bert." if net.masked is not None or net.next_sentence is not None else ""
     for ours, theirs in names(net.size.layers):
         if ours in state:
             parts = np.split(state[ours].detach().cpu().float().numpy(), len(theirs))
-            named = (name if name.startswith("cls.") else before + name for name in theirs)
-            found |= zip(named, parts, strict=True)
-    return found
+            named = (name if name.startswith("cls.") else prefix + name for name in theirs)
+            arrays |= zip(named, parts, strict=True)
+    return arrays
 
 
 def from_bert(arrays: Mapping[str, NDArray[Any]], size: Size, known_heads: Collection[str] = ()) -> dict[str, Tensor]:
@@ -81,24 +81,28 @@ def from_bert(arrays: Mapping[str, NDArray[Any]], size: Size, known_heads: Colle
     known, others = by_name(arrays)
     left_out = sorted(others - set(known_heads))
     if left_out:
-        warn(f"{told(left_out, 'left out')}: Firth reads the encoder and the heads of pre-training.")
+        warn(f"{listed(left_out, 'left out')}: Firth reads the encoder and the heads of pre-training.")
     drop_untied(known)
-    wanted = dict(names(size.layers))
-    lacking = {ours: [name for name in theirs if name not in known] for ours, theirs in wanted.items()}
-    begun = {head for head in HEADS if any(ours.startswith(head) and not lacking[ours] for ours in wanted)}
-    if "following" in begun:
-        begun.add("pooler")  # which it reads from
-    absent = tuple(set(HEADS) - begun)
-    used = {ours: theirs for ours, theirs in wanted.items() if not ours.startswith(absent)}
-    missing = [name for ours in used for name in lacking[ours]]
+    expected = dict(names(size.layers))
+    missing_parts = {ours: [name for name in theirs if name not in known] for ours, theirs in expected.items()}
+    present = {head for head in HEADS if any(ours.startswith(head) and not missing_parts[ours] for ours in expected)}
+    if "next_sentence" in present:
+        present.add("pooler")  # which it reads from
+    absent = tuple(set(HEADS) - present)
+    used = {ours: theirs for ours, theirs in expected.items() if not ours.startswith(absent)}
+    missing = [name for ours in used for name in missing_parts[ours]]
     extra = sorted(known.keys() - {name for theirs in used.values() for name in theirs} - {*IGNORED, *known_heads})
     if missing or extra:
-        wrong = "; ".join(told(found, what) for found, what in ((missing, "missing"), (extra, "not known")) if found)
+        problem = "; ".join(
+            listed(names_found, what)
+            for names_found, what in ((missing, "missing"), (extra, "not known"))
+            if names_found
+        )
         raise FirthError(
             "damaged_model",
             "These are not the weights of a BERT of {layers} layers: {problem}.",
             layers=size.layers,
-            problem=wrong,
+            problem=problem,
         )
     check_shapes(known, used, size)
     return {ours: joined(known, theirs) for ours, theirs in used.items()}
@@ -107,18 +111,18 @@ def from_bert(arrays: Mapping[str, NDArray[Any]], size: Size, known_heads: Colle
 def by_name(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], set[str]]:
     """Arrays by the names of a bare model, and the names of those that are neither its nor of pre-training."""
     known, others = dict[str, NDArray[Any]](), set[str]()
-    for given, array in arrays.items():
-        within = given.removeprefix("module.")  # several GPUs
-        name = within.removeprefix("bert.")
-        if name == within and not name.startswith(OURS):
-            others.add(given)
+    for original, array in arrays.items():
+        unwrapped = original.removeprefix("module.")  # several GPUs
+        name = unwrapped.removeprefix("bert.")
+        if name == unwrapped and not name.startswith(OURS):
+            others.add(original)
             continue
         stem, _, last = name.rpartition(".")
         if stem.endswith("LayerNorm"):
             name = f"{stem}.{OLD_NAMES.get(last, last)}"
         if name in known:
             raise FirthError(
-                "damaged_model", "The file has two arrays for {name}; {got} is the second.", name=name, got=given
+                "damaged_model", "The file has two arrays for {name}; {got} is the second.", name=name, got=original
             )
         known[name] = array
     if DECODER_BIAS in known:  # the same as the bias where both are there; if not, this is the one that was used
@@ -163,22 +167,22 @@ def check_shapes(known: Mapping[str, NDArray[Any]], used: Mapping[str, tuple[str
 
 def joined(known: Mapping[str, NDArray[Any]], theirs: tuple[str, ...]) -> Tensor:
     """One tensor of float32 from arrays one below the other."""
-    found = torch.from_numpy(np.concatenate([known[name].astype(np.float32) for name in theirs]))
-    if not bool(torch.isfinite(found).all()):
+    tensor = torch.from_numpy(np.concatenate([known[name].astype(np.float32) for name in theirs]))
+    if not bool(torch.isfinite(tensor).all()):
         raise FirthError(
             "damaged_model",
             "{got} holds NaN or infinity: the file is damaged, or the model ran away in training.",
             got=theirs[0],
         )
-    return found
+    return tensor
 
 
 def net_of(state: Mapping[str, Tensor], size: Size) -> Bert:
     """A net with these weights, and with the heads they have."""
     heads = {head: any(name.startswith(head) for name in state) for head in HEADS}
-    words, segments = (len(state[f"input.{table}.weight"]) for table in ("tokens", "segments"))
+    vocabulary_size, segments = (len(state[f"input.{table}.weight"]) for table in ("tokens", "segments"))
     with torch.device("meta"):
-        net = Bert(words, size, **heads, segments=segments)
+        net = Bert(vocabulary_size, size, **heads, segments=segments)
     net.load_state_dict(state, assign=True)
     return net.eval()
 
@@ -186,13 +190,13 @@ def net_of(state: Mapping[str, Tensor], size: Size) -> Bert:
 def check_rows(net: Bert, config: Mapping[str, Any]) -> None:
     """The tables have as many rows as config.json says, where it does."""
     for name, table in (("vocab_size", net.input.tokens), ("type_vocab_size", net.input.segments)):
-        said = config.get(name, table.num_embeddings)
-        if said != table.num_embeddings:
+        declared = config.get(name, table.num_embeddings)
+        if declared != table.num_embeddings:
             raise FirthError(
                 "damaged_model",
                 "config.json says {name} {got!r} and the weights have {num_embeddings:,} rows.",
                 name=name,
-                got=said,
+                got=declared,
                 num_embeddings=table.num_embeddings,
             )
 
@@ -207,7 +211,7 @@ def config_of(net: Bert) -> dict[str, Any]:
     }
     return {
         "model_type": "bert",
-        "architectures": [kinds.get((net.masked is not None, net.following is not None), "BertModel")],
+        "architectures": [kinds.get((net.masked is not None, net.next_sentence is not None), "BertModel")],
         "vocab_size": net.input.tokens.num_embeddings,
         "hidden_size": size.dim,
         "num_hidden_layers": size.layers,
@@ -216,7 +220,7 @@ def config_of(net: Bert) -> dict[str, Any]:
         "hidden_act": ACTIVATIONS[size.activation],
         "hidden_dropout_prob": size.dropout,
         "attention_probs_dropout_prob": size.dropout,
-        "max_position_embeddings": size.places,
+        "max_position_embeddings": size.max_positions,
         "type_vocab_size": net.input.segments.num_embeddings,
         "layer_norm_eps": size.epsilon,
         "pad_token_id": 0,
@@ -228,14 +232,14 @@ def size_of(config: Mapping[str, Any]) -> Size:
     """The size that Hugging Face's config.json tells."""
 
     def number(name: str, default: int | None = None) -> int:
-        value, most = config.get(name, default), MOST.get(name, MOST_ROWS)
-        if type(value) is not int or not 1 <= value <= most:
+        value, limit = config.get(name, default), MOST.get(name, MOST_ROWS)
+        if type(value) is not int or not 1 <= value <= limit:
             got = config.get(name)
             raise FirthError(
                 "damaged_model",
                 "config.json of a BERT must give {name} as a whole number up to {limit:,}; got {got!r}.",
                 name=name,
-                limit=most,
+                limit=limit,
                 got=got,
             )
         return value
@@ -270,7 +274,7 @@ def size_of(config: Mapping[str, Any]) -> Size:
         dim=number("hidden_size"),
         heads=number("num_attention_heads"),
         feedforward_dim=number("intermediate_size"),
-        places=number("max_position_embeddings", 512),
+        max_positions=number("max_position_embeddings", 512),
         dropout=share("hidden_dropout_prob", 0.1),
         activation=ours[activation],
         pre_norm=False,

@@ -45,40 +45,44 @@ def is_gpt2(size: Size) -> bool:
 def names(layers: int) -> Iterator[tuple[str, str, bool]]:
     yield from REST
     for layer in range(layers):
-        for ours, theirs, turned in BLOCK:
-            yield f"stack.blocks.{layer}.{ours}", f"h.{layer}.{theirs}", turned
+        for ours, theirs, transposed in BLOCK:
+            yield f"stack.blocks.{layer}.{ours}", f"h.{layer}.{theirs}", transposed
 
 
-def to_gpt2(state: Mapping[str, Tensor], size: Size, words: int) -> dict[str, NDArray[Any]]:
+def to_gpt2(state: Mapping[str, Tensor], size: Size, vocabulary_size: int) -> dict[str, NDArray[Any]]:
     """Weights by GPT-2's names; rows beyond the vocabulary, there for speed alone, are left out."""
-    found = {}
-    for ours, theirs, turned in names(size.layers):
+    arrays = {}
+    for ours, theirs, transposed in names(size.layers):
         array = state[ours].detach().cpu().float().numpy()
-        found[f"transformer.{theirs}"] = np.ascontiguousarray(array.T) if turned else array
-    found["transformer.wte.weight"] = found["transformer.wte.weight"][:words]
-    return found
+        arrays[f"transformer.{theirs}"] = np.ascontiguousarray(array.T) if transposed else array
+    arrays["transformer.wte.weight"] = arrays["transformer.wte.weight"][:vocabulary_size]
+    return arrays
 
 
 def from_gpt2(arrays: Mapping[str, NDArray[Any]], size: Size) -> dict[str, Tensor]:
     """The inverse of `to_gpt2`; a bare model's names have no "transformer." before them."""
     known = {name.removeprefix("transformer."): array for name, array in arrays.items()}
-    wanted = list(names(size.layers))
-    missing = [theirs for _, theirs, _ in wanted if theirs not in known]
+    expected = list(names(size.layers))
+    missing = [theirs for _, theirs, _ in expected if theirs not in known]
     ignored = {"lm_head.weight"} | {
         f"h.{layer}.attn.{name}" for layer in range(size.layers) for name in ("bias", "masked_bias")
     }
-    extra = sorted(known.keys() - {theirs for _, theirs, _ in wanted} - ignored)
+    extra = sorted(known.keys() - {theirs for _, theirs, _ in expected} - ignored)
     if missing or extra:
-        wrong = "; ".join(told(found, what) for found, what in ((missing, "missing"), (extra, "not known")) if found)
+        problem = "; ".join(
+            listed(names_found, what)
+            for names_found, what in ((missing, "missing"), (extra, "not known"))
+            if names_found
+        )
         raise FirthError(
             "damaged_model",
             "These are not the weights of a GPT-2 of {layers} layers: {problem}.",
             layers=size.layers,
-            problem=wrong,
+            problem=problem,
         )
     return {
-        ours: torch.from_numpy(np.array(known[theirs].T if turned else known[theirs], dtype=np.float32))
-        for ours, theirs, turned in wanted
+        ours: torch.from_numpy(np.array(known[theirs].T if transposed else known[theirs], dtype=np.float32))
+        for ours, theirs, transposed in expected
     }
 
 
@@ -99,17 +103,19 @@ def from_foreign(arrays: Mapping[str, NDArray[Any]], size: Size, config: Mapping
     return state
 
 
-def told(found: list[str], what: str) -> str:
-    return f"{', '.join(found[:3])}{f' and {len(found) - 3} more' if len(found) > 3 else ''} {what}"
+def listed(names_found: list[str], problem: str) -> str:
+    return (
+        f"{', '.join(names_found[:3])}{f' and {len(names_found) - 3} more' if len(names_found) > 3 else ''} {problem}"
+    )
 
 
-def config_of(size: Size, words: int) -> dict[str, Any]:
+def config_of(size: Size, vocabulary_size: int) -> dict[str, Any]:
     """What Hugging Face's config.json says."""
     return {
         "model_type": "gpt2",
         "architectures": ["GPT2LMHeadModel"],
-        "vocab_size": words,
-        "n_positions": size.places,
+        "vocab_size": vocabulary_size,
+        "n_positions": size.max_positions,
         "n_embd": size.dim,
         "n_layer": size.layers,
         "n_head": size.heads,
@@ -152,7 +158,7 @@ def size_of(config: Mapping[str, Any]) -> tuple[Size, int]:
         dim=dim,
         heads=number("n_head"),
         feedforward_dim=number("n_inner", 4 * dim),
-        places=number("n_positions"),
+        max_positions=number("n_positions"),
         dropout=float(config.get("resid_pdrop", 0.1)),
         activation=ours[activation],
         epsilon=float(config.get("layer_norm_epsilon", 1e-5)),

@@ -34,18 +34,18 @@ class LanguageTraining(Gradient):
         method: GradientOptions,
         net: Decoder,
         ids: NDArray[np.int32],
-        context: int,
+        context_length: int,
         held_out: float,
         fingerprint: str,
         run: Run,
     ) -> None:
-        self.context_length = min(context, len(ids) - 1)
+        self.context_length = min(context_length, len(ids) - 1)
         if self.context_length < 1:
             raise FirthError(
                 "too_few", "A language model needs at least two tokens to learn from; got {got}.", got=len(ids)
             )
-        kept = int(len(ids) * held_out)
-        self.ids, self.held_out = ids[: len(ids) - kept], ids[len(ids) - kept :]
+        n_held_out = int(len(ids) * held_out)
+        self.ids, self.held_out = ids[: len(ids) - n_held_out], ids[len(ids) - n_held_out :]
         if len(self.ids) <= self.context_length:
             self.context_length = max(1, len(self.ids) - 1)
         super().__init__(
@@ -54,21 +54,21 @@ class LanguageTraining(Gradient):
 
     def plan(self, epoch: int) -> Sequence[Batch]:
         random = np.random.default_rng([self.run.seed, epoch])
-        stretches = self.size // self.context_length
-        room = len(self.ids) - 1 - stretches * self.context_length  # how far the cuts can move
-        starts = int(random.integers(room + 1)) + self.context_length * random.permutation(stretches)
+        n_sequences = self.size // self.context_length
+        slack = len(self.ids) - 1 - n_sequences * self.context_length  # how far the cuts can move
+        starts = int(random.integers(slack + 1)) + self.context_length * random.permutation(n_sequences)
         # Rounded up: were a step's stretches a little too few, it would take as many again.
         rows = math.ceil(min(MOST_TOKENS, self.method.batch_units / self.world) / self.context_length)
-        parts = [starts[first : first + rows] for first in range(0, stretches, rows)]
+        parts = [starts[first : first + rows] for first in range(0, n_sequences, rows)]
         return [Batch(part, len(part) * self.context_length) for part in parts]
 
     def load(self, what: Any) -> Any:
-        return [torch.from_numpy(stretches(self.ids, what, self.context_length + 1))]
+        return [torch.from_numpy(sequences(self.ids, what, self.context_length + 1))]
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         (ids,) = tensors
-        found: Tensor = self.net.losses(ids.long()).sum()  # type: ignore[operator]
-        return found
+        loss: Tensor = self.net.losses(ids.long()).sum()  # type: ignore[operator]
+        return loss
 
     def evaluate(self, most: int) -> dict[str, float]:
         if len(self.held_out) < 2:
@@ -83,8 +83,8 @@ class LanguageTraining(Gradient):
     def baseline_loss(self) -> float | None:
         if len(self.held_out) < 2:
             return None
-        words = 1 + int(max(self.ids.max(), self.held_out.max()))
-        return float(-np.log(token_shares(self.ids, words))[self.held_out[1:]].mean())
+        vocabulary_size = 1 + int(max(self.ids.max(), self.held_out.max()))
+        return float(-np.log(token_shares(self.ids, vocabulary_size))[self.held_out[1:]].mean())
 
     def operations(self) -> float:
         """With the products of attention, 12 · layers · dim · context a token, as the field counts them, whole although
@@ -94,17 +94,17 @@ class LanguageTraining(Gradient):
         return super().operations() + 12.0 * size.layers * size.dim * self.context_length
 
 
-def stretches(ids: NDArray[np.int32], starts: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+def sequences(ids: NDArray[np.int32], starts: NDArray[np.int64], length: int) -> NDArray[np.int64]:
     """Rows of `length` tokens from each start."""
     return np.stack([ids[start : start + length] for start in starts]).astype(np.int64)
 
 
-def windows(ids: NDArray[np.int32], context: int, rows: int) -> Iterator[NDArray[np.int64]]:
+def windows(ids: NDArray[np.int32], context_length: int, rows: int) -> Iterator[NDArray[np.int64]]:
     """The whole stream once: each token but the first is predicted from at most `context` before it."""
-    whole = (len(ids) - 1) // context
-    for first in range(0, whole, rows):
-        yield stretches(ids, context * np.arange(first, min(whole, first + rows)), context + 1)
-    rest = ids[whole * context :]
+    n_full = (len(ids) - 1) // context_length
+    for first in range(0, n_full, rows):
+        yield sequences(ids, context_length * np.arange(first, min(n_full, first + rows)), context_length + 1)
+    rest = ids[n_full * context_length :]
     if len(rest) > 1:
         yield rest[None].astype(np.int64)
 
@@ -138,9 +138,9 @@ class Sampling:
         """One of the tokens by its logits (words,)."""
         if self.temperature == 0:
             return int(logits.argmax())
-        return int(torch.multinomial(self.chances(logits), 1, generator=generator))
+        return int(torch.multinomial(self.probabilities(logits), 1, generator=generator))
 
-    def chances(self, logits: Tensor) -> Tensor:
+    def probabilities(self, logits: Tensor) -> Tensor:
         """How likely each token is to be chosen."""
         if self.temperature == 0:
             return functional.one_hot(logits.argmax(), len(logits)).float().cpu()
@@ -161,7 +161,7 @@ class Sampling:
 LAYER = ("attention_norm", "attention.query_key_value", "attention.output", "feed_norm", "feed.wide", "feed.back")
 
 
-def writer_of(net: Decoder, words: int) -> Writer | None:
+def native_decoder(net: Decoder, vocabulary_size: int) -> Writer | None:
     """The native kernel for the net's own arrays, where it can work: on a CPU, in single precision."""
     if next(net.parameters()).device.type != "cpu" or next(net.parameters()).dtype != torch.float32:
         return None
@@ -171,65 +171,68 @@ def writer_of(net: Decoder, words: int) -> Writer | None:
         [state[f"stack.blocks.{layer}.{part}.{end}"] for part in LAYER for end in ("weight", "bias")]
         for layer in range(size.layers)
     ]
-    norm, outputs = (state["stack.norm.weight"], state["stack.norm.bias"]), state["embedding.tokens.weight"][:words]
-    shape = (size.heads, size.places, size.activation, size.epsilon)
+    norm, outputs = (
+        (state["stack.norm.weight"], state["stack.norm.bias"]),
+        state["embedding.tokens.weight"][:vocabulary_size],
+    )
+    shape = (size.heads, size.max_positions, size.activation, size.epsilon)
     return Writer(Net(layers, norm, outputs, *shape), torch.get_num_threads())
 
 
-class Reading:
+class DecodingState:
     """What a net has read so far, and the logits of what comes next."""
 
-    def __init__(self, net: Decoder, words: int, writer: Writer | None) -> None:
-        self.net, self.words, self.writer, self.length = net, words, writer, 0
+    def __init__(self, net: Decoder, vocabulary_size: int, native: Writer | None) -> None:
+        self.net, self.vocabulary_size, self.native, self.length = net, vocabulary_size, native, 0
         self.caches = net.stack.caches(1, next(net.parameters()))
 
     def logits(self, fresh: Sequence[int]) -> Tensor:
         first, device = self.length, next(self.net.parameters()).device
         self.length += len(fresh)
-        if self.writer is not None and first and len(fresh) == 1:
-            return torch.from_numpy(self.written(fresh[0], first))
+        if self.native is not None and first and len(fresh) == 1:
+            return torch.from_numpy(self.native_logits(fresh[0], first))
         hidden = self.net(torch.tensor([fresh], device=device), first, self.caches)
-        if self.writer is not None:
+        if self.native is not None:
             for layer, (cache, *_) in enumerate(self.caches):
-                self.writer.keys[layer, :, : self.length] = cache.keys[0, :, : self.length].numpy()
-                self.writer.values[layer, :, : self.length] = cache.values[0, :, : self.length].numpy()
-        return self.net.logits(hidden[:, -1])[0, : self.words]
+                self.native.keys[layer, :, : self.length] = cache.keys[0, :, : self.length].numpy()
+                self.native.values[layer, :, : self.length] = cache.values[0, :, : self.length].numpy()
+        return self.net.logits(hidden[:, -1])[0, : self.vocabulary_size]
 
-    def written(self, token: int, place: int) -> NDArray[np.float32]:
-        assert self.writer is not None
-        x = self.net.embedding(torch.tensor([[token]]), place)[0, 0].numpy()
+    def native_logits(self, token: int, position: int) -> NDArray[np.float32]:
+        assert self.native is not None
+        x = self.net.embedding(torch.tensor([[token]]), position)[0, 0].numpy()
         block: Any = self.net.stack.blocks[0]
         rotary = block.attention.rotary
-        turns = NOTHING if rotary is None else torch.cat([rotary.cos[place], rotary.sin[place]]).numpy()
-        return self.writer.write(x, place, turns)
+        turns = NOTHING if rotary is None else torch.cat([rotary.cos[position], rotary.sin[position]]).numpy()
+        return self.native.write(x, position, turns)
 
 
-def continued(
-    net: Decoder, words: int, ids: Sequence[int], tokens: int, sampling: Sampling, slide: bool
+def generate_ids(
+    net: Decoder, vocabulary_size: int, ids: Sequence[int], tokens: int, sampling: Sampling, slide: bool
 ) -> Iterator[int]:
     """Tokens after `ids`, one by one. With `slide`, a full context forgets its older half and goes on."""
-    for token, _ in continued_with_logits(net, words, ids, tokens, sampling, slide):
+    for token, _ in generate_with_logits(net, vocabulary_size, ids, tokens, sampling, slide):
         yield token
 
 
 @torch.inference_mode()
-def continued_with_logits(
-    net: Decoder, words: int, ids: Sequence[int], tokens: int, sampling: Sampling, slide: bool
+def generate_with_logits(
+    net: Decoder, vocabulary_size: int, ids: Sequence[int], tokens: int, sampling: Sampling, slide: bool
 ) -> Iterator[tuple[int, Tensor]]:
     """`continued`, with the logits that each token was chosen by."""
-    places = net.size.places
+    max_positions = net.size.max_positions
     generator = torch.Generator().manual_seed(sampling.seed)
-    known, fresh = list(ids), list(ids)
-    writer = writer_of(net, words)
-    reading = Reading(net, words, writer)
+    history, fresh = list(ids), list(ids)
+    native = native_decoder(net, vocabulary_size)
+    state = DecodingState(net, vocabulary_size, native)
     for _ in range(tokens):
-        if reading.length + len(fresh) > places:
+        if state.length + len(fresh) > max_positions:
             assert slide  # the caller has refused what doesn't fit
-            known = known[-(places // 2) :]
-            fresh, reading = known, Reading(net, words, writer)
-        logits = reading.logits(fresh)
+            history = history[-(max_positions // 2) :]
+            fresh, state = history, DecodingState(net, vocabulary_size, native)
+        logits = state.logits(fresh)
         finite_rows(logits.float().cpu().numpy()[None], "Token")
         token = sampling.choose(logits, generator)
         yield token, logits
-        known.append(token)
+        history.append(token)
         fresh = [token]

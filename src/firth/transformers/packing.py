@@ -36,7 +36,7 @@ class PackedBatch(NamedTuple):
     times its tokens."""
 
     ids: NDArray[np.int32]  # a token a row
-    places: NDArray[np.int32]
+    positions: NDArray[np.int32]
     segments: NDArray[np.int32]  # 0 for A, 1 for B
     starts: NDArray[np.int32]  # of the sequences, and the end of the last
     slots: NDArray[np.int64]  # rows that were masked
@@ -64,26 +64,26 @@ def pack(
     ids, origin = np.full(total, special.sep, np.int32), np.full(total, -1, np.int64)
     ids[starts[:-1]] = special.cls
     # A begins behind [CLS], B behind the [SEP] that follows A.
-    into = np.stack([starts[:-1] + 1, starts[:-1] + 2 + pairs.length[:, 0]], axis=1)
-    rows, source = runs(into, pairs.length), runs(pairs.begin, pairs.length)
+    target_rows = np.stack([starts[:-1] + 1, starts[:-1] + 2 + pairs.length[:, 0]], axis=1)
+    rows, source = runs(target_rows, pairs.length), runs(pairs.begin, pairs.length)
     ids[rows], origin[rows] = text[source], source
     masked = masking(ids, origin, seed)
     second = lengths - 2 - pairs.length[:, 0]
     segments = np.repeat(np.tile(np.array([0, 1], np.int32), len(pairs)), np.stack([lengths - second, second], 1).flat)
-    told = pairs.label != ALONE
-    found = PackedBatch(
+    labeled = pairs.label != ALONE
+    batch = PackedBatch(
         ids=masked.ids,
-        places=(np.arange(total) - np.repeat(starts[:-1], lengths)).astype(np.int32),
+        positions=(np.arange(total) - np.repeat(starts[:-1], lengths)).astype(np.int32),
         segments=segments,
         starts=starts.astype(np.int32),
         slots=masked.slots,
         targets=masked.targets,
         slot_weights=np.full(len(masked.slots), total / max(1, len(masked.slots)), np.float32),
         firsts=starts[:-1],
-        labels=np.where(told, pairs.label, 0),
-        pair_weights=np.where(told, total / max(1, int(told.sum())), 0).astype(np.float32),
+        labels=np.where(labeled, pairs.label, 0),
+        pair_weights=np.where(labeled, total / max(1, int(labeled.sum())), 0).astype(np.float32),
     )
-    return fixed(found, shape, special.pad, longest) if shape else found
+    return fixed(batch, shape, special.pad, longest) if shape else batch
 
 
 def runs(begin: Numbers, length: Numbers) -> Numbers:
@@ -100,7 +100,7 @@ def fixed(batch: PackedBatch, shape: Shape, pad: int, longest: int) -> PackedBat
     ends = np.minimum(batch.starts[-1] + longest * np.arange(1, shape.sequences + 2), shape.tokens).astype(np.int32)
     return PackedBatch(
         ids=filled(batch.ids, shape.tokens, pad),
-        places=np.concatenate([batch.places, filler]),
+        positions=np.concatenate([batch.positions, filler]),
         segments=filled(batch.segments, shape.tokens),
         starts=np.concatenate([batch.starts, ends])[: shape.sequences + 1],
         slots=filled(batch.slots, shape.masked),
@@ -114,17 +114,17 @@ def fixed(batch: PackedBatch, shape: Shape, pad: int, longest: int) -> PackedBat
 
 def filled(values: NDArray[Any], length: int, value: int = 0) -> NDArray[Any]:
     """The first `length` of the values, or as many others behind them."""
-    found = np.full(length, value, values.dtype)
-    found[: len(values)] = values[:length]
-    return found
+    padded = np.full(length, value, values.dtype)
+    padded[: len(values)] = values[:length]
+    return padded
 
 
-def batch_ends(tokens: Numbers, most: int, sequences: int) -> list[int]:
+def batch_ends(tokens: Numbers, max_tokens: int, sequences: int) -> list[int]:
     """Where batches end that take as many sequences, in order, as have at most `most` tokens."""
-    ends = np.cumsum(tokens)
-    found, at, before = list[int](), 0, 0
+    cumulative = np.cumsum(tokens)
+    ends, at, before = list[int](), 0, 0
     while at < len(tokens):
-        at = min(int(np.searchsorted(ends, before + most, side="right")), at + sequences)
-        found.append(at)
-        before = int(ends[at - 1])
-    return found
+        at = min(int(np.searchsorted(cumulative, before + max_tokens, side="right")), at + sequences)
+        ends.append(at)
+        before = int(cumulative[at - 1])
+    return ends

@@ -46,14 +46,14 @@ class Pooling:
     def dim(self, width: int) -> int:
         return width * len(self.layers) if self.combine == "concat" else width
 
-    def check(self, layers: int, places: int) -> None:
+    def check(self, layers: int, max_positions: int) -> None:
         """Refuses what a net of so many layers and places does not have."""
-        numbers(self.layers, layers)
-        if self.max_tokens > places:
+        layer_numbers(self.layers, layers)
+        if self.max_tokens > max_positions:
             raise FirthError(
                 "text_too_long",
-                "The model has {places:,} places; max_tokens is {max_tokens:,}.",
-                places=places,
+                "The model has {max_positions:,} places; max_tokens is {max_tokens:,}.",
+                max_positions=max_positions,
                 max_tokens=self.max_tokens,
             )
 
@@ -63,8 +63,8 @@ class Pooling:
 
     def __call__(self, states: Sequence[Tensor], packed: Packed, layers: int) -> Tensor:
         """One row a text, not yet normalised. `states` are the net's layers from 0 on."""
-        chosen = [states[number].float() for number in numbers(self.layers, layers)]
-        return pool_tokens(combined(chosen, self.combine), packed, self.how)
+        selected = [states[number].float() for number in layer_numbers(self.layers, layers)]
+        return pool_tokens(combined(selected, self.combine), packed, self.how)
 
 
 def checked_layers(layers: Sequence[int], name: str = "layers") -> tuple[int, ...]:
@@ -76,17 +76,17 @@ def checked_layers(layers: Sequence[int], name: str = "layers") -> tuple[int, ..
     return tuple(layers)
 
 
-def numbers(layers: Sequence[int], most: int) -> list[int]:
+def layer_numbers(layers: Sequence[int], last: int) -> list[int]:
     """Layers counted from 0, the input; negative ones count from the last."""
     for layer in checked_layers(layers):
-        if not -most - 1 <= layer <= most:
+        if not -last - 1 <= layer <= last:
             raise FirthError(
                 "invalid_value",
                 "A layer must be from 0 (the input) to {limit}, or from the end (-1 the last); got {got}.",
-                limit=most,
+                limit=last,
                 got=layer,
             )
-    return [layer % (most + 1) for layer in layers]
+    return [layer % (last + 1) for layer in layers]
 
 
 def combined(states: Sequence[Tensor], how: str) -> Tensor:

@@ -11,7 +11,7 @@ from firth.core.errors import FirthError, FirthWarning
 from firth.core.foreign import MODULES, read_modules
 from firth.core.storage import read_arrays, read_json
 from firth.nets.transformer import Size
-from firth.transformers.pooling import Pooling, numbers
+from firth.transformers.pooling import Pooling, layer_numbers
 from firth.transformers.whitening import Projection
 
 KINDS = ("Transformer", "Pooling", "Dense", "Normalize")
@@ -20,7 +20,7 @@ DENSE = "2_Dense"  # the folder of a projection
 IDENTITY = "torch.nn.modules.linear.Identity"
 
 
-def read_sentence_files(folder: Path, dim: int, places: int) -> tuple[Pooling, Projection | None]:
+def read_sentence_files(folder: Path, dim: int, max_positions: int) -> tuple[Pooling, Projection | None]:
     """What the folder says; the mean of the last layer where it is not one of sentence-transformers."""
     if not (folder / MODULES).is_file():
         return Pooling(), None
@@ -37,13 +37,15 @@ def read_sentence_files(folder: Path, dim: int, places: int) -> tuple[Pooling, P
             kinds=", ".join(kinds),
         )
     parts = dict(modules)
-    tell_unread(folder, parts["Transformer"])
+    warn_ignored_settings(folder, parts["Transformer"])
     how = pooling_mode(read_json(parts["Pooling"] / "config.json"), parts["Pooling"])
-    pooling = Pooling(how=how, normalize="Normalize" in kinds, max_tokens=longest(parts["Transformer"], places))
+    pooling = Pooling(
+        how=how, normalize="Normalize" in kinds, max_tokens=max_tokens_of(parts["Transformer"], max_positions)
+    )
     return pooling, dense(parts["Dense"], dim) if "Dense" in kinds else None
 
 
-def tell_unread(folder: Path, network: Path) -> None:
+def warn_ignored_settings(folder: Path, network: Path) -> None:
     """Settings by which sentence-transformers changes the texts or vectors, and Firth does not."""
     for path, key in (
         (network / "sentence_bert_config.json", "do_lower_case"),
@@ -62,33 +64,33 @@ def tell_unread(folder: Path, network: Path) -> None:
 
 def pooling_mode(config: Any, where: Path) -> str:
     """Newer folders name it, older ones have a yes or no for each."""
-    facts = config if isinstance(config, dict) else {}
-    named = facts.get("pooling_mode")
+    settings = config if isinstance(config, dict) else {}
+    named = settings.get("pooling_mode")
     modes = [named] if isinstance(named, str) else list(named or ())
     modes += [
         name.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")
-        for name, chosen in facts.items()
-        if name.startswith("pooling_mode_") and chosen is True
+        for name, enabled in settings.items()
+        if name.startswith("pooling_mode_") and enabled is True
     ]
     if len(modes) != 1 or modes[0] not in HOW:
-        found = " and ".join(map(str, modes)) or "nothing"
+        given = " and ".join(map(str, modes)) or "nothing"
         raise FirthError(
             "unsupported_architecture",
             "{where}: Firth pools by {how}; the folder says {got}.",
             where=where,
             how=", ".join(HOW),
-            got=found,
+            got=given,
         )
     return str(modes[0])
 
 
-def longest(folder: Path, places: int) -> int:
+def max_tokens_of(folder: Path, max_positions: int) -> int:
     """The most tokens of a text; 0 where it is as many as the model has places."""
     for name, key in (("sentence_bert_config.json", "max_seq_length"), ("tokenizer_config.json", "model_max_length")):
         config = read_json(folder / name) if (folder / name).is_file() else {}
-        most = config.get(key) if isinstance(config, dict) else None
-        if type(most) is int and most > 0:  # the tokenizer's may be 10^30: no limit
-            return most if most < places else 0
+        declared = config.get(key) if isinstance(config, dict) else None
+        if type(declared) is int and declared > 0:  # the tokenizer's may be 10^30: no limit
+            return declared if declared < max_positions else 0
     return 0
 
 
@@ -114,18 +116,18 @@ def dense(folder: Path, dim: int) -> Projection:
     return Projection.of(read_arrays(folder / "model.safetensors"), dim)
 
 
-def is_theirs(pooling: Pooling, layers: int) -> bool:
+def is_supported_there(pooling: Pooling, layers: int) -> bool:
     """Whether sentence-transformers can pool so."""
-    return pooling.how in HOW and numbers(pooling.layers, layers) == [layers]
+    return pooling.how in HOW and layer_numbers(pooling.layers, layers) == [layers]
 
 
-def unlike_theirs(pooling: Pooling, layers: int) -> str:
+def sentence_transformers_difference(pooling: Pooling, layers: int) -> str:
     """What sentence-transformers can't follow in a pooling; empty if it gives the same vectors."""
-    if not is_theirs(pooling, layers):
-        chosen = f"the {pooling.how} of layers {', '.join(map(str, pooling.layers))}"
+    if not is_supported_there(pooling, layers):
+        pooled = f"the {pooling.how} of layers {', '.join(map(str, pooling.layers))}"
         return (
             f"sentence-transformers pools the last layer by {', '.join(HOW)} and can't open this folder, which has "
-            f"{chosen}; Firth can, and an ONNX file holds it."
+            f"{pooled}; Firth can, and an ONNX file holds it."
         )
     if pooling.long == "chunk":
         return "sentence-transformers cuts long texts, which this model reads in chunks: there it gives other vectors."
@@ -139,11 +141,11 @@ def sentence_documents(pooling: Pooling, projection: Projection | None, size: Si
     giving other vectors.
     """
     theirs = "sentence_transformers.models"
-    if not is_theirs(pooling, size.layers):
+    if not is_supported_there(pooling, size.layers):
         return {"modules": [module(0, "", f"{theirs}.Transformer"), module(1, "pooling", "firth.Pooling")]}
     modules = [module(0, "", f"{theirs}.Transformer"), module(1, "1_Pooling", f"{theirs}.Pooling")]
     documents: dict[str, Any] = {
-        "sentence_bert_config": {"max_seq_length": pooling.max_tokens or size.places, "do_lower_case": False},
+        "sentence_bert_config": {"max_seq_length": pooling.max_tokens or size.max_positions, "do_lower_case": False},
         "1_Pooling/config": {
             "word_embedding_dimension": size.dim,
             "pooling_mode_cls_token": pooling.how == "cls",

@@ -63,15 +63,15 @@ class StaticModel(Model):
 
     def _composed(self, key: str) -> Matrix | None:
         """A word of several tokens."""
-        found = self.reader.means([key], self.vectors.matrix, 1)
-        return found.rows[0] if found.known[0] else None
+        bags = self.reader.means([key], self.vectors.matrix, 1)
+        return bags.rows[0] if bags.known[0] else None
 
     def pool(self, texts: Sequence[str]) -> Pooled:
         """The mean of each text's known tokens, zeros where it has none; and how many were known and unknown."""
         check_texts(texts)
-        found = self.reader.means(checked_texts(texts), self.vectors.matrix, available_cores())
-        rows = unit_rows(found.rows) if self.method.options()["normalize"] else found.rows
-        return Pooled(finite_rows(rows, "Text"), found.known, found.unknown)
+        bags = self.reader.means(checked_texts(texts), self.vectors.matrix, available_cores())
+        rows = unit_rows(bags.rows) if self.method.options()["normalize"] else bags.rows
+        return Pooled(finite_rows(rows, "Text"), bags.known, bags.unknown)
 
     def embed(self, inputs: Sequence[str]) -> Matrix:
         """One row a text."""
@@ -181,15 +181,15 @@ class OtherTokens:
         self.unknown = self.tokenizer.ids.get(model.get("unk_token"), model.get("unk_id"))
 
     def ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        found = [[id for id in ids if id != self.unknown] for ids in self.tokenizer.ids_batch(texts, special=False)]
-        return np.array([id for ids in found for id in ids], np.int32), np.cumsum([len(ids) for ids in found])
+        known_ids = [[id for id in ids if id != self.unknown] for ids in self.tokenizer.ids_batch(texts, special=False)]
+        return np.array([id for ids in known_ids for id in ids], np.int32), np.cumsum([len(ids) for ids in known_ids])
 
     def means(self, texts: Sequence[str], table: NDArray[np.float32], threads: int) -> Bags:
         rows = np.zeros((len(texts), table.shape[1]), np.float32)
         known, unknown = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
-        for place, ids in enumerate(self.tokenizer.ids_batch(texts, special=False)):
-            kept = [id for id in ids if id != self.unknown]
-            known[place], unknown[place] = len(kept), len(ids) - len(kept)
-            if kept:
-                rows[place] = table[kept].mean(axis=0)
+        for row, ids in enumerate(self.tokenizer.ids_batch(texts, special=False)):
+            known_ids = [id for id in ids if id != self.unknown]
+            known[row], unknown[row] = len(known_ids), len(ids) - len(known_ids)
+            if known_ids:
+                rows[row] = table[known_ids].mean(axis=0)
         return Bags(rows, known, unknown)

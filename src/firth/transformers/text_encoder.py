@@ -23,8 +23,8 @@ from firth.core.vectors import Matrix
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.kernels.encoder import Encoder, Shape
 from firth.nets.attention import Packed
-from firth.nets.bert import Bert, places_of
-from firth.transformers.pooling import Pooling, numbers
+from firth.nets.bert import Bert, position_ids
+from firth.transformers.pooling import Pooling, layer_numbers
 
 WINDOW = 2048  # texts that are read ahead
 BATCH_TOKENS = 32768  # that a GPU takes at once
@@ -69,8 +69,8 @@ class Read(NamedTuple):
         if len(rows) == len(self.firsts):
             return rows
         if how in ("max", "sum"):
-            found: Matrix = (np.maximum if how == "max" else np.add).reduceat(rows, self.firsts)
-            return found
+            reduced: Matrix = (np.maximum if how == "max" else np.add).reduceat(rows, self.firsts)
+            return reduced
         sizes = np.diff(self.ids.starts).astype(np.float32)
         totals = np.add.reduceat(rows * sizes[:, None], self.firsts)
         return np.asarray(totals / np.add.reduceat(sizes, self.firsts)[:, None], np.float32)
@@ -80,11 +80,11 @@ class Reader:
     """Texts to tokens, [CLS] and [SEP] around them. What is longer than the model reads is cut and counted, taken in
     chunks, or refused, as `pooling` says."""
 
-    def __init__(self, tokenizer: SubwordTokenizer, pooling: Pooling, places: int) -> None:
+    def __init__(self, tokenizer: SubwordTokenizer, pooling: Pooling, max_positions: int) -> None:
         self.tokenizer, self.long = tokenizer, pooling.long
         self.first, self.last, self.unknown = (tokenizer.ids[token] for token in ("[CLS]", "[SEP]", "[UNK]"))
-        self.most = pooling.max_tokens or places
-        self.read = self.cut = 0
+        self.limit = pooling.max_tokens or max_positions
+        self.read = self.truncated = 0
         if tokenizer.ids_batch([""]) != [[self.first, self.last]]:
             raise FirthError(
                 "invalid_tokenizer",
@@ -100,7 +100,7 @@ class Reader:
         unknown = np.fromiter((ids.count(self.unknown) for ids in texts_ids), np.int64, len(texts_ids))
         chunks, counts = list[Sequence[int]](), np.ones(len(texts_ids), np.int64)
         for number, ids in enumerate(texts_ids):
-            parts = [ids] if len(ids) <= self.most else self.parts(ids, self.read + number)
+            parts = [ids] if len(ids) <= self.limit else self.parts(ids, self.read + number)
             chunks += parts
             counts[number] = len(parts)
         self.read += len(texts_ids)
@@ -116,35 +116,35 @@ class Reader:
                 "reads it in parts.",
                 number=number + 1,
                 n_ids=len(ids),
-                limit=self.most,
+                limit=self.limit,
             )
         if self.long == "truncate":
-            self.cut += 1
-            return [[*ids[: self.most - 1], self.last]]
-        inner, room = ids[1:-1], self.most - 2
-        return [[self.first, *inner[at : at + room], self.last] for at in range(0, len(inner), room)]
+            self.truncated += 1
+            return [[*ids[: self.limit - 1], self.last]]
+        inner, chunk_tokens = ids[1:-1], self.limit - 2
+        return [[self.first, *inner[at : at + chunk_tokens], self.last] for at in range(0, len(inner), chunk_tokens)]
 
-    def tell(self) -> None:
-        if self.cut:
+    def report_truncation(self) -> None:
+        if self.truncated:
             Silence().note(
-                f"{self.cut:,} of {self.read:,} texts have more than {self.most:,} tokens and were cut there; "
+                f"{self.truncated:,} of {self.read:,} texts have more than {self.limit:,} tokens and were cut there; "
                 "long=chunk reads them whole."
             )
 
 
-def ahead(items: Iterator[Item]) -> Iterator[Item]:
+def prefetched(items: Iterator[Item]) -> Iterator[Item]:
     """The items, the next one made on another thread while one is used."""
     with ThreadPoolExecutor(1) as worker:
-        coming = worker.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = worker.submit(next, items, None)
+        pending = worker.submit(next, items, None)
+        while (item := pending.result()) is not None:
+            pending = worker.submit(next, items, None)
             yield item
 
 
 # ---- computing ----
 
 
-def chosen_engine(device: str, precision: str) -> tuple[str, str]:
+def resolve_engine(device: str, precision: str) -> tuple[str, str]:
     """Where and how, when left open or asked for."""
     if device not in ("auto", *PRECISIONS):
         raise FirthError(
@@ -154,21 +154,21 @@ def chosen_engine(device: str, precision: str) -> tuple[str, str]:
             precisions=" or ".join(PRECISIONS),
             got=device,
         )
-    there = torch.cuda.is_available()
-    if device == "cuda" and not there:
+    has_gpu = torch.cuda.is_available()
+    if device == "cuda" and not has_gpu:
         raise FirthError("no_gpu", "device=cuda, and torch sees no GPU here; device=cpu works.")
     if device == "auto":
-        device = "cuda" if there and precision != "int8" else "cpu"
-    known = PRECISIONS[device]
-    if precision not in ("auto", *known):
+        device = "cuda" if has_gpu and precision != "int8" else "cpu"
+    choices = PRECISIONS[device]
+    if precision not in ("auto", *choices):
         raise FirthError(
             "invalid_value",
             "On {device}, precision must be auto, {available}; got {got!r}.",
             device=device,
-            available=" or ".join(known),
+            available=" or ".join(choices),
             got=precision,
         )
-    return device, known[0] if precision == "auto" else precision
+    return device, choices[0] if precision == "auto" else precision
 
 
 def new_engine(net: Bert, device: str, precision: str) -> Engine:
@@ -185,7 +185,7 @@ class Native:
             size.dim,
             size.heads,
             size.feedforward_dim or 4 * size.dim,
-            size.places,
+            size.max_positions,
             size.activation,
             size.epsilon,
         )
@@ -198,22 +198,24 @@ class Native:
 
     def rows(self, ids: Ids, pooling: Pooling) -> Matrix:
         layers = self.encoder.shape.layers
-        chosen = numbers(pooling.layers, layers)
+        layers_used = layer_numbers(pooling.layers, layers)
         weights = np.zeros(layers + 1, np.float32)
-        np.add.at(weights, chosen, 1 / len(chosen) if pooling.combine == "mean" else 1)
+        np.add.at(weights, layers_used, 1 / len(layers_used) if pooling.combine == "mean" else 1)
         concat = pooling.combine == "concat"
         rows = self.encoder.encode(ids.flat, ids.starts, weights, concat, pooling.how, self.threads)
         blocks = np.flatnonzero(weights)
-        if not concat or chosen == blocks.tolist():
+        if not concat or layers_used == blocks.tolist():
             return rows
-        found = rows.reshape(len(rows), len(blocks), -1)[:, np.searchsorted(blocks, chosen)]  # in the order asked for
-        return found.reshape(len(rows), -1)
+        reordered = rows.reshape(len(rows), len(blocks), -1)[
+            :, np.searchsorted(blocks, layers_used)
+        ]  # in the order asked for
+        return reordered.reshape(len(rows), -1)
 
 
 def arrays_of(net: Bert) -> list[NDArray[np.float32]]:
     """A net's weights as the kernel takes them."""
     embedding = net.input
-    parts = [embedding.tokens.weight, embedding.places.weight, embedding.segments.weight[0]]
+    parts = [embedding.tokens.weight, embedding.positions.weight, embedding.segments.weight[0]]
     parts += [embedding.norm.weight, embedding.norm.bias]
     for number in range(net.size.layers):
         block: Any = net.stack.blocks[number]
@@ -227,26 +229,26 @@ class Torch:
     """A GPU; in bf16 a copy of the net."""
 
     def __init__(self, net: Bert, device: str, precision: str) -> None:
-        kind = torch.bfloat16 if precision == "bf16" else torch.float32
-        self.net = copy.deepcopy(net).to(device, kind).eval()
+        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+        self.net = copy.deepcopy(net).to(device, dtype).eval()
         self.device = torch.device(device)
 
     @torch.inference_mode()
     def __call__(self, ids: Ids, pooling: Pooling) -> Callable[[], Matrix]:
         lengths = np.diff(ids.starts)
         order = np.argsort(lengths, kind="stable")
-        found, first = list[torch.Tensor](), 0
+        parts, first = list[torch.Tensor](), 0
         ends = np.cumsum(lengths[order])
         while first < len(order):
             before = ends[first - 1] if first else 0
             last = max(first + 1, int(np.searchsorted(ends, before + BATCH_TOKENS, side="right")))
-            found.append(self.rows(ids, order[first:last], lengths, pooling))
+            parts.append(self.rows(ids, order[first:last], lengths, pooling))
             first = last
 
         def rows() -> Matrix:
             joined = np.empty((len(order), pooling.dim(self.net.size.dim)), np.float32)
-            if found:
-                joined[order] = torch.cat(found).cpu().numpy()  # the only wait for the device
+            if parts:
+                joined[order] = torch.cat(parts).cpu().numpy()  # the only wait for the device
             return joined
 
         return rows
@@ -254,11 +256,11 @@ class Torch:
     def rows(self, ids: Ids, texts: NDArray[np.int64], lengths: NDArray[np.int64], pooling: Pooling) -> torch.Tensor:
         sizes = lengths[texts]
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        places = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
-        flat = ids.flat[np.repeat(ids.starts[texts], sizes) + places]
+        positions = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
+        flat = ids.flat[np.repeat(ids.starts[texts], sizes) + positions]
         tokens, begin = self.moved(flat.astype(np.int64)), self.moved(starts.astype(np.int32))
         packed = Packed(begin, int(sizes.max()), tuple(sizes.tolist()))
-        states = self.net.states(tokens, places_of(packed, len(flat)), torch.zeros_like(tokens), packed)
+        states = self.net.states(tokens, position_ids(packed, len(flat)), torch.zeros_like(tokens), packed)
         return pooling(states, packed, self.net.size.layers)
 
     def moved(self, array: NDArray[Any]) -> torch.Tensor:

@@ -40,7 +40,7 @@ from firth.transformers.translation_model import (
 
 #: Options that the model given as `start` must share.
 SIZES = ("architecture", "layers", "dim", "heads", "feedforward_dim")
-STRETCH = 4096  # pairs encoded at a time
+BLOCK_PAIRS = 4096  # pairs encoded at a time
 
 
 # ---- pairs as ids ----
@@ -65,16 +65,18 @@ class Encoded(NamedTuple):
             digest.update(numbers.tobytes())
         return digest.hexdigest()
 
-    def places(self) -> NDArray[np.int64]:
+    def padded_lengths(self) -> NDArray[np.int64]:
         """How long the longer side of each pair is, rounded up."""
         return -(-np.maximum(self.lengths[:, 0], self.lengths[:, 1] - 1) // MULTIPLE) * MULTIPLE
 
     def padded(self, which: NDArray[np.int64], side: int) -> Tensor:
         """(rows, the places of the longest of them; a target has one more, its first token)."""
         starts, lengths = self.starts[which, side], self.lengths[which, side]
-        places = np.arange(self.part(which).places().max(initial=1) + side)
-        inside = places < lengths[:, None]
-        return torch.from_numpy(np.where(inside, self.ids[np.where(inside, starts[:, None] + places, 0)], PAD)).long()
+        positions = np.arange(self.part(which).padded_lengths().max(initial=1) + side)
+        inside = positions < lengths[:, None]
+        return torch.from_numpy(
+            np.where(inside, self.ids[np.where(inside, starts[:, None] + positions, 0)], PAD)
+        ).long()
 
 
 def encode(
@@ -82,24 +84,24 @@ def encode(
 ) -> Encoded:
     """All pairs as ids. Those with an empty side or longer than the context are left out, counted and told."""
     ids, lengths = array("i"), array("q")
-    empty = long = total = 0
+    empty = too_long = total = 0
     stream = iter(pairs)
-    while stretch := list(islice(stream, STRETCH)):
-        whole = [pair for pair in stretch if pair.source.strip() and pair.target.strip()]
-        total += len(stretch)
-        empty += len(stretch) - len(whole)
-        sources, targets = (token_ids(tokenizer, [pair[side] for pair in whole]) for side in (0, 1))
+    while block := list(islice(stream, BLOCK_PAIRS)):
+        complete = [pair for pair in block if pair.source.strip() and pair.target.strip()]
+        total += len(block)
+        empty += len(block) - len(complete)
+        sources, targets = (token_ids(tokenizer, [pair[side] for pair in complete]) for side in (0, 1))
         for source, target in zip(sources, targets, strict=True):
             if max(len(source), len(target)) + 1 > context_length:  # the end token stands behind
-                long += 1
+                too_long += 1
                 continue
             ids.extend([*source, END, BEGIN, *target, END])
             lengths.extend([len(source) + 1, len(target) + 2])
     if empty:
         report.note(f"{empty:,} of {total:,} {what} have an empty side and were left out.")
-    if long:
+    if too_long:
         report.note(
-            f"{long:,} of {total:,} {what} are longer than context_length={context_length} tokens and were left out."
+            f"{too_long:,} of {total:,} {what} are longer than context_length={context_length} tokens and were left out."
         )
     sizes = np.array(lengths, np.int64)
     starts = np.cumsum(sizes) - sizes
@@ -159,11 +161,11 @@ class Translating(Gradient):
         if not len(self.held_out):
             return None
         smoothing = self.method.label_smoothing
-        learned, asked = (self.targets(pairs) for pairs in (self.pairs, self.held_out))
-        words = int(self.net.logits(torch.zeros(1, 1, self.method.dim, device=self.device)).shape[-1])
-        shares = (1 - smoothing) * token_shares(learned, words) + smoothing / words
-        surprise = -np.log(shares)
-        return float((1 - smoothing) * surprise[asked].mean() + smoothing * surprise.mean())
+        trained, held_out = (self.targets(pairs) for pairs in (self.pairs, self.held_out))
+        vocabulary_size = int(self.net.logits(torch.zeros(1, 1, self.method.dim, device=self.device)).shape[-1])
+        shares = (1 - smoothing) * token_shares(trained, vocabulary_size) + smoothing / vocabulary_size
+        log_losses = -np.log(shares)
+        return float((1 - smoothing) * log_losses[held_out].mean() + smoothing * log_losses.mean())
 
     def targets(self, pairs: Encoded) -> NDArray[np.int32]:
         """The tokens that are predicted: all of the targets but the first of each."""
@@ -188,21 +190,23 @@ class Translating(Gradient):
 def bucketed(pairs: Encoded, random: np.random.Generator, tokens: int) -> list[NDArray[np.int64]]:
     """Pairs of the same number of places in groups of about `tokens` target tokens, all in random order."""
     groups: list[NDArray[np.int64]] = []
-    order, places = random.permutation(len(pairs)), pairs.places()
-    for length in np.unique(places):
-        here = order[places[order] == length]
+    order, lengths = random.permutation(len(pairs)), pairs.padded_lengths()
+    for length in np.unique(lengths):
+        here = order[lengths[order] == length]
         rows = max(1, round(tokens / float((pairs.lengths[here, 1] - 1).mean())))
         groups += [here[first : first + rows] for first in range(0, len(here), rows)]
-    return [groups[place] for place in random.permutation(len(groups))]
+    return [groups[group] for group in random.permutation(len(groups))]
 
 
 def learn(method: TranslatorOptions, data: TranslationPairs, run: Run, start: Model | None) -> Translator:
     """Tokenizer, ids, weights."""
     if start is not None and not isinstance(start, Translator):
         raise FirthError("incompatible_start", "start must be a Seq2Seq model; got {got!r}.", got=start)
-    if start is not None and (other := [name for name in SIZES if not same(method, start, name)]):
-        has = ", ".join(f"{name}={getattr(start.method, name)}" for name in other)
-        raise FirthError("incompatible_start", "start must be a Seq2Seq model of the same size; it has {has}.", has=has)
+    if start is not None and (different := [name for name in SIZES if not same(method, start, name)]):
+        existing = ", ".join(f"{name}={getattr(start.method, name)}" for name in different)
+        raise FirthError(
+            "incompatible_start", "start must be a Seq2Seq model of the same size; it has {has}.", has=existing
+        )
     if not any(all(side.strip() for side in pair) for pair in data):
         raise FirthError("empty_data", "There is no pair to learn from: each needs a source and a target.")
     report = run.report
@@ -213,8 +217,8 @@ def learn(method: TranslatorOptions, data: TranslationPairs, run: Run, start: Mo
         held_out = encode(data.validation, tokenizer, method.context_length, report, "validation pairs")
     else:
         order = np.random.default_rng(run.seed).permutation(len(pairs))
-        kept = int(len(pairs) * method.held_out)
-        pairs, held_out = pairs.part(np.sort(order[kept:])), pairs.part(np.sort(order[:kept]))
+        n_held_out = int(len(pairs) * method.held_out)
+        pairs, held_out = pairs.part(np.sort(order[n_held_out:])), pairs.part(np.sort(order[:n_held_out]))
     if not len(pairs):
         raise FirthError(
             "text_too_long",
@@ -226,8 +230,8 @@ def learn(method: TranslatorOptions, data: TranslationPairs, run: Run, start: Mo
         copy_weights(net, start.parts().arrays, shared)
     method = method.sized(int((pairs.lengths[:, 1] - 1).sum()))
     task = Translating(method, net, pairs, held_out, run)
-    figures = {"pairs": len(pairs), "held_out_pairs": len(held_out), "vocabulary": len(tokenizer)}
-    return Translator(method, tokenizer, net, figures | task.go())
+    metrics = {"pairs": len(pairs), "held_out_pairs": len(held_out), "vocabulary": len(tokenizer)}
+    return Translator(method, tokenizer, net, metrics | task.go())
 
 
 def same(method: TranslatorOptions, start: Translator, name: str) -> bool:

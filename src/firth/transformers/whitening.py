@@ -19,10 +19,10 @@ class Projection(NamedTuple):
 
     def __call__(self, rows: Matrix) -> Matrix:
         """Row by row: how a product of matrices adds up depends on how many rows there are."""
-        found: Matrix = np.empty((len(rows), self.dim), np.float32)
-        for row, into in zip(rows, found, strict=True):
-            into[:] = self.weight @ row
-        return found + self.bias
+        projected: Matrix = np.empty((len(rows), self.dim), np.float32)
+        for row, output_row in zip(rows, projected, strict=True):
+            output_row[:] = self.weight @ row
+        return projected + self.bias
 
     @property
     def dim(self) -> int:
@@ -71,8 +71,8 @@ def whitening(rows: Matrix, dim: int = 0) -> Projection:
         )
     if type(dim) is not int:
         raise FirthError("invalid_value", "{option} must be a whole number; got {got!r}.", option="dim", got=dim)
-    kept = dim or differing
-    if not 1 <= kept <= differing:
+    n_kept = dim or differing
+    if not 1 <= n_kept <= differing:
         raise FirthError(
             "no_variation",
             "These {n_rows:,} texts differ in {differing} directions, of which {dim} were asked for: give more "
@@ -81,5 +81,5 @@ def whitening(rows: Matrix, dim: int = 0) -> Projection:
             differing=differing,
             dim=dim,
         )
-    weight = np.ascontiguousarray(directions[:, :kept].T) / np.sqrt(sizes[:kept])[:, None]
+    weight = np.ascontiguousarray(directions[:, :n_kept].T) / np.sqrt(sizes[:n_kept])[:, None]
     return Projection(weight.astype(np.float32), (-weight @ mean).astype(np.float32))

@@ -33,7 +33,7 @@ class Reading(NamedTuple):
     words: list[Word]
 
 
-class Wanted:
+class WordMatcher:
     """Words, or phrases of several, to be found in texts."""
 
     def __init__(self, tokenizer: SubwordTokenizer, keys: Sequence[str]) -> None:
@@ -46,9 +46,9 @@ class Wanted:
 
     def within(self, reading: Reading) -> Iterator[tuple[int, Span]]:
         """The row of each wanted word in a text, and its tokens."""
-        for place, word in enumerate(reading.words):
+        for index, word in enumerate(reading.words):
             for parts, row in self.by_first.get(word.name, ()):
-                run = reading.words[place : place + len(parts)]
+                run = reading.words[index : index + len(parts)]
                 if [each.name for each in run] == parts:
                     yield row, (run[0].first, run[-1].last)
 
@@ -60,8 +60,10 @@ def read(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[Reading]:
         raise FirthError(
             "unsupported_model", "This model's tokenizer ({kind}) does not cut text into words.", kind=tokenizer.kind
         )
-    found = tokenizer._call(engine.encode_batch, checked_texts(texts), add_special_tokens=False)
-    return [Reading(each.ids, list(words_of(tokenizer, text, each))) for text, each in zip(texts, found, strict=True)]
+    encodings = tokenizer._call(engine.encode_batch, checked_texts(texts), add_special_tokens=False)
+    return [
+        Reading(each.ids, list(words_of(tokenizer, text, each))) for text, each in zip(texts, encodings, strict=True)
+    ]
 
 
 def words_of(tokenizer: SubwordTokenizer, text: str, encoding: Any) -> Iterator[Word]:
@@ -89,19 +91,19 @@ def characters(reading: Reading, span: Span) -> tuple[int, int]:
     return words[0].begin, words[-1].end
 
 
-def in_windows(reading: Reading, most: int) -> Iterator[Reading]:
+def in_windows(reading: Reading, limit: int) -> Iterator[Reading]:
     """A text in parts of at most so many tokens, cut between words; a word that is longer itself is in none."""
-    if len(reading.ids) <= most:
+    if len(reading.ids) <= limit:
         yield reading
         return
     part = list[Word]()
     for word in [*reading.words, None]:
-        if part and (word is None or word.last - part[0].first > most):
+        if part and (word is None or word.last - part[0].first > limit):
             start = part[0].first
             moved = [each._replace(first=each.first - start, last=each.last - start) for each in part]
             yield Reading(reading.ids[start : part[-1].last], moved)
             part = []
-        if word is not None and word.last - word.first <= most:
+        if word is not None and word.last - word.first <= limit:
             part.append(word)
 
 

@@ -55,11 +55,11 @@ def write(begun: Begun, request: Request) -> dict[str, Any]:
     """The next tokens, one by one, with those that each was chosen from; and the tokens that were taken before."""
     model: Generates = model_that(request, begun.model, "generates", "gpt models write")
     settings = {name: getattr(begun, name) for name in ("temperature", "top_k", "top_p", "seed")}
-    found = model.write(begun.prompt, begun.taken, begun.tokens, begun.k, **settings)
+    found = model.generate_tokens(begun.prompt, begun.taken, begun.tokens, begun.k, **settings)
     steps = [
         {"token": step.token._asdict(), "candidates": [each._asdict() for each in step.candidates]} for step in found
     ]
-    return {"steps": steps, "taken": [each._asdict() for each in model.taken(begun.prompt, begun.taken)]}
+    return {"steps": steps, "taken": [each._asdict() for each in model.token_probabilities(begun.prompt, begun.taken)]}
 
 
 @router.post("/answer")

@@ -68,10 +68,10 @@ class UserNet(nn.Module):
         x = code
         for layer in self.decoder:
             x = torch.tanh(layer(x))
-        found: Tensor = self.last(x)
-        return found
+        logits: Tensor = self.last(x)
+        return logits
 
-    def surprise(self, logits: Tensor, baskets: Baskets) -> Tensor:
+    def negative_log_likelihood(self, logits: Tensor, baskets: Baskets) -> Tensor:
         """−Σ weight · log p(item) of each row, p over all items."""
         rows = baskets.rows
         logs = functional.log_softmax(logits, dim=1)[rows, baskets.items]

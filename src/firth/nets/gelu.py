@@ -32,13 +32,13 @@ def normal(x):
 
 
 @triton.jit
-def parts(x, TANH: tl.constexpr):  # noqa: N803
+def gelu_factors(x, TANH: tl.constexpr):  # noqa: N803
     """gelu(x) / x, and x times the derivative of that."""
     if TANH:
         inside = 0.7978845608028654 * (x + 0.044715 * x * x * x)
         share = tl.sigmoid(2.0 * inside)
-        slope = 2.0 * x * share * (1.0 - share) * 0.7978845608028654 * (1.0 + 0.134145 * x * x)
-        return share, slope
+        x_derivative = 2.0 * x * share * (1.0 - share) * 0.7978845608028654 * (1.0 + 0.134145 * x * x)
+        return share, x_derivative
     share, density = normal(x)
     return share, x * density
 
@@ -47,16 +47,16 @@ def parts(x, TANH: tl.constexpr):  # noqa: N803
 def forward_kernel(x, bias, out, rows, columns, TANH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # noqa: N803
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
     column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
-    there = (row < rows) & (column < columns)
-    added = tl.load(bias + column, mask=column < columns, other=0.0)
-    found = tl.load(x + row * columns + column, mask=there, other=0.0).to(tl.float32) + added
-    share, _ = parts(found, TANH)
-    tl.store(out + row * columns + column, (found * share).to(out.dtype.element_ty), mask=there)
+    inside = (row < rows) & (column < columns)
+    bias_row = tl.load(bias + column, mask=column < columns, other=0.0)
+    biased = tl.load(x + row * columns + column, mask=inside, other=0.0).to(tl.float32) + bias_row
+    share, _ = gelu_factors(biased, TANH)
+    tl.store(out + row * columns + column, (biased * share).to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit
 def backward_kernel(
-    x, bias, slope, found, sums, rows, columns,
+    x, bias, grad_output, grad_input, sums, rows, columns,
     TANH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, CHUNK: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
     first = tl.program_id(0).to(tl.int64) * CHUNK + tl.arange(0, ROWS)[:, None]
@@ -65,12 +65,12 @@ def backward_kernel(
     total = tl.zeros((ROWS, COLUMNS), tl.float32)
     for step in range(CHUNK // ROWS):
         row = first + step * ROWS
-        there = (row < rows) & (column < columns)
+        inside = (row < rows) & (column < columns)
         cells = row * columns + column
-        value = tl.load(x + cells, mask=there, other=0.0).to(tl.float32) + added
-        share, steep = parts(value, TANH)
-        back = tl.load(slope + cells, mask=there, other=0.0).to(tl.float32) * (share + steep)
-        tl.store(found + cells, back.to(found.dtype.element_ty), mask=there)
+        value = tl.load(x + cells, mask=inside, other=0.0).to(tl.float32) + added
+        share, steep = gelu_factors(value, TANH)
+        back = tl.load(grad_output + cells, mask=inside, other=0.0).to(tl.float32) * (share + steep)
+        tl.store(grad_input + cells, back.to(grad_input.dtype.element_ty), mask=inside)
         total += back
     tl.store(sums + tl.program_id(0) * columns + column, tl.sum(total, 0)[None, :], mask=column < columns)
 
@@ -91,22 +91,22 @@ def like(x: Tensor, bias: Tensor, tanh: bool) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-def backward(x: Tensor, bias: Tensor, slope: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
+def backward(x: Tensor, bias: Tensor, grad_output: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
     """Gradients of x and, a row a chunk, of the bias."""
     x, columns = x.contiguous(), x.shape[-1]
-    places = grid(x, CHUNK)
-    found = torch.empty_like(x)
-    sums = bias.new_empty(places[0], columns, dtype=torch.float32)
-    backward_kernel[places](
-        x, bias, slope.contiguous(), found, sums, x.numel() // columns, columns,
+    blocks = grid(x, CHUNK)
+    grad_input = torch.empty_like(x)
+    sums = bias.new_empty(blocks[0], columns, dtype=torch.float32)
+    backward_kernel[blocks](
+        x, bias, grad_output.contiguous(), grad_input, sums, x.numel() // columns, columns,
         TANH=tanh, ROWS=ROWS, COLUMNS=COLUMNS, CHUNK=CHUNK,
     )  # fmt: skip
-    return found, sums
+    return grad_input, sums
 
 
-def backward_like(x: Tensor, bias: Tensor, slope: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
-    found = torch.empty_like(x, memory_format=torch.contiguous_format)
-    return found, bias.new_empty(grid(x, CHUNK)[0], x.shape[-1], dtype=torch.float32)
+def backward_like(x: Tensor, bias: Tensor, grad_output: Tensor, tanh: bool) -> tuple[Tensor, Tensor]:
+    grad_input = torch.empty_like(x, memory_format=torch.contiguous_format)
+    return grad_input, bias.new_empty(grid(x, CHUNK)[0], x.shape[-1], dtype=torch.float32)
 
 
 def keep_inputs(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: Tensor) -> None:
@@ -115,12 +115,12 @@ def keep_inputs(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, 
     ctx.tanh = tanh  # type: ignore[attr-defined]
 
 
-def go_back(
-    kernel: Callable[..., Any], ctx: torch.autograd.function.FunctionCtx, slope: Tensor
+def backward_pass(
+    kernel: Callable[..., Any], ctx: torch.autograd.function.FunctionCtx, grad_output: Tensor
 ) -> tuple[Tensor, Tensor, None]:
     x, bias = ctx.saved_tensors  # type: ignore[attr-defined]
-    found, sums = kernel(x, bias, slope, ctx.tanh)  # type: ignore[attr-defined]
-    return found, sums.sum(0).to(bias.dtype), None  # summed where a compiler sees it: torch's own takes 3× as long
+    grad_input, sums = kernel(x, bias, grad_output, ctx.tanh)  # type: ignore[attr-defined]
+    return grad_input, sums.sum(0).to(bias.dtype), None  # summed where a compiler sees it: torch's own takes 3× as long
 
 
-bend = operator("firth::bend", forward, like, keep_inputs, go_back, (backward, backward_like))
+bias_gelu = operator("firth::bias_gelu", forward, like, keep_inputs, backward_pass, (backward, backward_like))
