@@ -20,7 +20,7 @@ from test_predict import copy_of, make_task
 from firth.kernels.predict_twin import TwinTrainer
 from firth.nets.windows_cuda import Rules, Tiles, Windows
 
-SEED, CENTRES = 0xF123456789ABCDEF, 24
+SEED, CENTERS = 0xF123456789ABCDEF, 24
 
 def on_card(array):
     return torch.from_numpy(np.ascontiguousarray(array.view(np.int32) if array.dtype == np.uint32 else array))
@@ -30,7 +30,7 @@ def compared(architecture, group, dim, rate, columns, settings, first=0, dtype="
     # Each word once: where one stands twice in a window, the CPU moves it in between.
     task = replace(task, ids=np.random.default_rng(1).permutation(500)[: len(task.ids)].astype(np.int32))
     before, other = copy_of(task), copy_of(task)
-    wanted = TwinTrainer(other).racing(first, first + CENTRES, SEED, rate, rate, 1)
+    wanted = TwinTrainer(other).racing(first, first + CENTERS, SEED, rate, rate, 1)
     rules = Rules(architecture, task.window, task.negatives, task.shrink, task.mean, task.exact)
     tiles = Tiles.fitting(rules, task.inputs.strides[0] // 4, group)
     tiles = tiles._replace(dtype=dtype, columns=columns or tiles.columns)
@@ -38,7 +38,7 @@ def compared(architecture, group, dim, rate, columns, settings, first=0, dtype="
     windows = Windows(rules, *tables, on_card(task.keep), on_card(task.noise), tiles)
     low = max(0, first - 60)  # a slice needn't begin where the text does
     starts = task.starts[task.starts >= low]
-    prepared = windows.prepare(on_card(task.ids[low:]), on_card(starts), low, first, first + CENTRES, SEED)
+    prepared = windows.prepare(on_card(task.ids[low:]), on_card(starts), low, first, first + CENTERS, SEED)
     losses, pairs = windows.train(prepared, rate, rate, 3)
     def error(found, truth, old):
         return float(np.linalg.norm(found.numpy() - truth) / np.linalg.norm(truth - old))

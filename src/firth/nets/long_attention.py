@@ -1,8 +1,8 @@
-"""Attention within packed sequences of several tiles, on a GPU: forward in one kernel, back in two.
+"""Attention within packed sequences of several tiles, on a GPU: one forward and two backward kernels.
 
-As flash attention does it (Dao et al. 2022): keys in tiles, a running softmax. On the way back the softmax is worked
-out twice, for the queries of a tile and then for its keys, so that no program adds to what another one made, and all
-gradients are written where the product that made `qkv` wants them. `attention_steps` is what it computes.
+The algorithm is flash attention (Dao et al. 2022): keys in tiles with a running softmax. The backward pass computes the
+softmax twice, for the queries and then for the keys of a tile. So no two programs add to the same result, and gradients
+are written in the layout of `qkv`. The result is that of `attention_steps`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from firth.nets.on_gpu import operator
 
-LONGEST = 512  # places: as far as it was timed beside torch's own
+LONGEST = 512  # positions: the longest length that was benchmarked against torch
 FORWARD = {"QUERIES": 64, "KEYS": 64, "num_warps": 4, "num_stages": 3}
 QUERIES_BACK = {"TILE": 64, "STEP": 64, "num_warps": 4, "num_stages": 3, "maxnreg": 128}
 KEYS_BACK = {"TILE": 64, "STEP": 64, "num_warps": 4, "num_stages": 1, "maxnreg": 168}
@@ -28,8 +28,8 @@ def forward_kernel(
     qkv, starts, out, logs, n_tokens, scale,
     HEADS: tl.constexpr, DIM: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """A tile of a sequence's queries and a head: `qkv` (places, 3, heads, dim) to `out` (places, heads, dim), and the
-    logarithm to base 2 of what the softmax divides by, (heads, places)."""
+    """Process a tile of queries of one sequence and head: `qkv` (positions, 3, heads, dim) to `out` (positions, heads,
+    dim), and log2 of the softmax denominators to `logs` (heads, positions)."""
     head, sequence = tl.program_id(1), tl.program_id(2)
     begin = tl.load(starts + sequence)
     length = tl.load(starts + sequence + 1) - begin
@@ -45,7 +45,7 @@ def forward_kernel(
             key = first + tl.arange(0, KEYS)
             offsets, inside_keys = key[:, None] * (3 * HEADS * DIM) + column, (key < length)[:, None]
             k = tl.load(inputs + HEADS * DIM + offsets, mask=inside_keys, other=0.0)
-            scores = tl.dot(q, tl.trans(k)) * (scale * 1.4426950408889634)  # for powers of two, which the card has
+            scores = tl.dot(q, tl.trans(k)) * (scale * 1.4426950408889634)  # log2(e): GPUs compute powers of two
             scores = tl.where((key < length)[None, :], scores, float("-inf"))
             new_max = tl.maximum(running_max, tl.max(scores, 1))
             powers = tl.exp2(scores - new_max[:, None])
@@ -65,8 +65,8 @@ def queries_kernel(
     qkv, starts, out, logs, grad_output, row_sums, grad_qkv, n_tokens, scale,
     HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """The gradients of a tile's places as queries; and how far each one's slope lies along its output, in `middles`
-    (heads, places)."""
+    """Compute the gradients of a tile's queries, and the products of output and output gradient in `row_sums`
+    (heads, positions)."""
     head, sequence = tl.program_id(1), tl.program_id(2)
     begin = tl.load(starts + sequence)
     length = tl.load(starts + sequence + 1) - begin
@@ -89,7 +89,7 @@ def queries_kernel(
             k = tl.load(inputs + HEADS * DIM + offsets, mask=inside_keys, other=0.0)
             v = tl.load(inputs + 2 * HEADS * DIM + offsets, mask=inside_keys, other=0.0)
             powers = tl.dot(q, tl.trans(k)) * (scale * 1.4426950408889634) - log[:, None]
-            weights = tl.exp2(tl.minimum(powers, 1.0))  # finite where there is no key: its row of zeros takes it away
+            weights = tl.exp2(tl.minimum(powers, 1.0))  # finite beyond the last key, whose row of zeros cancels it
             grad_scores = weights * (tl.dot(grad_rows, tl.trans(v)) - row_sum[:, None])
             grad_q = tl.dot(grad_scores.to(q.dtype), k, grad_q)
         outputs = grad_qkv + begin.to(tl.int64) * row_width + head * DIM
@@ -101,7 +101,7 @@ def keys_kernel(
     qkv, starts, logs, grad_output, row_sums, grad_qkv, n_tokens, scale,
     HEADS: tl.constexpr, DIM: tl.constexpr, TILE: tl.constexpr, STEP: tl.constexpr,  # noqa: N803
 ):  # fmt: skip
-    """The gradients of a tile's places as keys and values."""
+    """Compute the gradients of a tile's keys and values."""
     head, sequence = tl.program_id(1), tl.program_id(2)
     begin = tl.load(starts + sequence)
     length = tl.load(starts + sequence + 1) - begin
@@ -122,7 +122,7 @@ def keys_kernel(
             log = tl.load(logs + head * n_tokens + begin + query, mask=query < length, other=float("inf"))
             row_sum = tl.load(row_sums + head * n_tokens + begin + query, mask=query < length, other=0.0)
             scores = tl.dot(k, tl.trans(q))
-            grad_weights = tl.dot(v, tl.trans(grad_rows))  # before the powers, which are worked out meanwhile
+            grad_weights = tl.dot(v, tl.trans(grad_rows))  # issued before the powers, which overlap with it
             weights = tl.exp2(scores * (scale * 1.4426950408889634) - log[None, :])
             grad_v = tl.dot(weights.to(q.dtype), grad_rows, grad_v)
             grad_k = tl.dot((weights * (grad_weights - row_sum[None, :])).to(q.dtype), q, grad_k)
@@ -132,12 +132,12 @@ def keys_kernel(
 
 
 def fits(heads_dim: int, longest: int) -> bool:
-    """Whether the kernels are made for this."""
+    """Return whether the kernels support this head dimension and length."""
     return heads_dim in (16, 32, 64) and longest <= LONGEST
 
 
 def forward(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
-    """As in short_attention.py; the second result is for the way back."""
+    """Return attention as in short_attention.py, and log2 of the softmax denominators for the backward pass."""
     dim = qkv.shape[1] // (3 * heads)
     out, logs = like(qkv, starts, heads, longest)
     forward_kernel[(triton.cdiv(longest, FORWARD["QUERIES"]), heads, len(starts) - 1)](
@@ -147,13 +147,14 @@ def forward(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tens
 
 
 def like(qkv: Tensor, starts: Tensor, heads: int, longest: int) -> tuple[Tensor, Tensor]:
+    """Return empty results of `forward`."""
     return qkv.new_empty(len(qkv), qkv.shape[1] // 3), qkv.new_empty(heads, len(qkv), dtype=torch.float32)
 
 
 def backward(
     qkv: Tensor, starts: Tensor, out: Tensor, logs: Tensor, grad_output: Tensor, heads: int, longest: int
 ) -> Tensor:
-    """The gradient of `qkv`."""
+    """Return the gradient of `qkv`."""
     dim, grad_output = qkv.shape[1] // (3 * heads), grad_output.contiguous()
     grad_qkv, row_sums = torch.empty_like(qkv), torch.empty_like(logs)
     settings = {"n_tokens": len(qkv), "scale": dim**-0.5, "HEADS": heads, "DIM": dim}
@@ -169,12 +170,14 @@ def backward(
 def backward_like(
     qkv: Tensor, starts: Tensor, out: Tensor, logs: Tensor, grad_output: Tensor, heads: int, longest: int
 ) -> Tensor:
+    """Return an empty result of `backward`."""
     return torch.empty_like(qkv)
 
 
 def keep_inputs(
     ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: tuple[Tensor, Tensor]
 ) -> None:
+    """Save the inputs for the backward pass."""
     qkv, starts, heads, longest = inputs
     ctx.save_for_backward(qkv, starts, *output)  # type: ignore[arg-type]
     ctx.shape = heads, longest  # type: ignore[attr-defined]
@@ -184,6 +187,7 @@ def keep_inputs(
 def backward_pass(
     kernel: Callable[..., Any], ctx: torch.autograd.function.FunctionCtx, grad_output: Tensor, _: Tensor
 ) -> tuple[Tensor, None, None, None]:
+    """Return the gradient of `qkv`."""
     qkv, starts, out, logs = ctx.saved_tensors  # type: ignore[attr-defined]
     grad_qkv = kernel(qkv, starts, out, logs, grad_output, *ctx.shape)  # type: ignore[attr-defined]
     return grad_qkv, None, None, None

@@ -1,4 +1,4 @@
-"""Where a token stands: attention alone sees a set, not a sequence. Three ways to say it."""
+"""Position encodings: sinusoidal, learned and rotary. Attention without them is independent of the token order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sinusoids(max_positions: int, dim: int) -> Tensor:
 
 
 class Positions(nn.Module):
-    """Added to the embeddings: a fixed table of waves, or a learned one."""
+    """Position vectors that are added to the embeddings: sinusoidal or learned."""
 
     table: Tensor
 
@@ -33,21 +33,23 @@ class Positions(nn.Module):
             self.register_buffer("table", sinusoids(max_positions, dim), persistent=False)
 
     def forward(self, x: Tensor, first: int = 0) -> Tensor:
-        """x (batch, places, dim), whose first place is number `first`."""
+        """Add positions to x (batch, positions, dim), beginning with position `first`."""
         end = first + x.shape[1]
         if end > self.max_positions:
             raise FirthError(
                 "text_too_long",
-                "A text of {end} tokens is longer than the {max_positions} places of this model.",
-                end=end,
-                max_positions=self.max_positions,
+                "The text has {tokens:,} tokens; the model has {limit:,} positions. Shorten the text.",
+                tokens=end,
+                limit=self.max_positions,
             )
         return x + self.table[first:end]
 
 
 class Rotary(nn.Module):
-    """Turns pairs of dimensions of queries and keys by an angle that grows with the place: their product then depends
-    on the distance alone (Su et al. 2021)."""
+    """Rotary positions: pairs of dimensions of queries and keys are rotated by an angle proportional to the position.
+
+    Products of queries and keys then depend on their distance only (Su et al. 2021).
+    """
 
     cos: Tensor
     sin: Tensor
@@ -55,9 +57,7 @@ class Rotary(nn.Module):
     def __init__(self, max_positions: int, dim: int) -> None:
         super().__init__()
         if dim % 2:
-            raise FirthError(
-                "invalid_value", "rotary positions need an even number of dimensions a head; got {got}.", got=dim
-            )
+            raise FirthError("invalid_value", "Rotary positions need an even head dimension; got {got}.", got=dim)
         frequencies = 10000.0 ** (-torch.arange(0, dim, 2) / dim)
         angles = torch.arange(max_positions)[:, None] * frequencies
         self.max_positions = max_positions
@@ -65,14 +65,14 @@ class Rotary(nn.Module):
         self.register_buffer("sin", torch.sin(angles), persistent=False)
 
     def forward(self, x: Tensor, first: int = 0) -> Tensor:
-        """x (batch, heads, places, dim), whose first place is number `first`."""
+        """Rotate x (batch, heads, positions, dim), beginning with position `first`."""
         end = first + x.shape[2]
         if end > self.max_positions:
             raise FirthError(
                 "text_too_long",
-                "A text of {end} tokens is longer than the {max_positions} places of this model.",
-                end=end,
-                max_positions=self.max_positions,
+                "The text has {tokens:,} tokens; the model has {limit:,} positions. Shorten the text.",
+                tokens=end,
+                limit=self.max_positions,
             )
         cos, sin = self.cos[first:end].to(x.dtype), self.sin[first:end].to(x.dtype)
         even, odd = x[..., 0::2], x[..., 1::2]

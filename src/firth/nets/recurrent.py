@@ -1,4 +1,4 @@
-"""The translator before the Transformer: a recurrent encoder and decoder with Bahdanau attention."""
+"""A recurrent encoder-decoder with Bahdanau attention, the architecture before the Transformer."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from firth.nets.attention import Bahdanau
 
 
 class Memory(NamedTuple):
-    """What the decoder looks back at."""
+    """The encoder's output, which the decoder attends to."""
 
-    states: Tensor  # (batch, places, 2 · dim)
-    projected: Tensor  # the attention's part of it that all queries share
+    states: Tensor  # (batch, positions, 2 · dim)
+    projected: Tensor  # the key projection, which all queries share
     mask: Tensor
 
 
 class State(NamedTuple):
-    """Where the decoder stands: the layers' hidden and cell states, (layers, batch, dim)."""
+    """The decoder's hidden and cell states, (layers, batch, dim)."""
 
     hidden: Tensor
     cell: Tensor
 
 
 class RecurrentTranslator(nn.Module):
-    """A bidirectional LSTM reads; an LSTM writes, mixing the source by additive attention before each token
-    (Bahdanau et al. 2015, with LSTM cells)."""
+    """A bidirectional LSTM encoder and an LSTM decoder with additive attention (Bahdanau et al. 2015, with LSTM
+    cells)."""
 
     def __init__(
         self,
@@ -55,6 +55,7 @@ class RecurrentTranslator(nn.Module):
         nn.init.normal_(self.target.weight, std=dim**-0.5)
 
     def encode(self, ids: Tensor, mask: Tensor) -> tuple[Memory, State]:
+        """Return the memory of sources and the first decoder state."""
         lengths = mask.sum(1).clamp(min=1).cpu()
         packed = pack_padded_sequence(self.dropout(self.source(ids)), lengths, batch_first=True, enforce_sorted=False)
         packed, (hidden, _) = self.encoder(packed)
@@ -64,7 +65,8 @@ class RecurrentTranslator(nn.Module):
         return Memory(states, self.attention.key(states), mask), State(start, torch.zeros_like(start))
 
     def step(self, ids: Tensor, memory: Memory, state: State) -> tuple[Tensor, State, Tensor]:
-        """One token: the vector that predicts the next, the new state, and where it looked (batch, places)."""
+        """Decode one token: return the vector that predicts the next, the new state and the attention weights
+        (batch, positions)."""
         embedded = self.dropout(self.target(ids))
         mixed, weights = self.attention(state.hidden[-1], memory.states, memory.mask, memory.projected)
         out, (hidden, cell) = self.decoder(torch.cat([embedded, mixed], -1)[:, None], tuple(state))
@@ -72,7 +74,7 @@ class RecurrentTranslator(nn.Module):
         return self.dropout(joined), State(hidden, cell), weights
 
     def forward(self, source: Tensor, mask: Tensor, target: Tensor) -> Tensor:
-        """Vectors that predict the token after each of `target`, one place after the other."""
+        """Return the vectors that predict the token after each token of `target`."""
         memory, state = self.encode(source, mask)
         vectors = []
         for position in range(target.shape[1]):
@@ -81,4 +83,5 @@ class RecurrentTranslator(nn.Module):
         return torch.stack(vectors, dim=1)
 
     def logits(self, hidden: Tensor) -> Tensor:
+        """Return logits over the target vocabulary."""
         return functional.linear(hidden, self.target.weight)

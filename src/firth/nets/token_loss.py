@@ -1,7 +1,7 @@
-"""−log p(token) from a vector and the tokens' own vectors, on a GPU: scores, loss and slopes in two passes.
+"""Cross-entropy over the vocabulary on a GPU: scores, losses and gradients in two passes.
 
-A vocabulary's scores are the widest thing a language model makes. Here one kernel turns them, where they lie, into the
-slopes of the loss, so that the way back is two products and nothing else.
+The scores over the vocabulary are the largest tensor of a language model. One kernel replaces them in place with the
+gradient of the loss, so that the backward pass is only two matrix products.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BLOCK = 1024  # columns read at once
 
 @triton.jit
 def gradient_kernel(scores, bias, targets, losses, columns, BIAS: tl.constexpr, BLOCK: tl.constexpr):  # noqa: N803
-    """One row: its loss, and in place of its scores softmax(scores) − one-hot(target)."""
+    """Compute the loss of one row and replace its scores with softmax(scores) − one_hot(target)."""
     row = tl.program_id(0)
     scores += row.to(tl.int64) * columns
     target = tl.load(targets + row)
@@ -50,7 +50,10 @@ def gradient_kernel(scores, bias, targets, losses, columns, BIAS: tl.constexpr, 
 
 
 def forward(hidden: Tensor, tokens: Tensor, bias: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """hidden (places, dim), tokens (words, dim), both narrow; targets (places): losses, and slopes for the way back."""
+    """Return losses and score gradients.
+
+    hidden (positions, dim) and tokens (vocabulary, dim) are half precision; targets (positions).
+    """
     scores = hidden @ tokens.T
     losses = hidden.new_empty(len(hidden), dtype=torch.float32)
     gradient_kernel[(len(hidden),)](
@@ -60,12 +63,14 @@ def forward(hidden: Tensor, tokens: Tensor, bias: Tensor | None, targets: Tensor
 
 
 def like(hidden: Tensor, tokens: Tensor, bias: Tensor | None, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """Return empty results of `forward`."""
     return hidden.new_empty(len(hidden), dtype=torch.float32), hidden.new_empty(len(hidden), len(tokens))
 
 
 def save_gradients(
     ctx: torch.autograd.function.FunctionCtx, inputs: tuple[object, ...], output: tuple[Tensor, Tensor]
 ) -> None:
+    """Save the inputs and score gradients for the backward pass."""
     hidden, tokens, bias, _ = inputs
     ctx.save_for_backward(hidden, tokens, output[1])  # type: ignore[arg-type]
     ctx.bias = bias is not None  # type: ignore[attr-defined]
@@ -75,7 +80,7 @@ def save_gradients(
 def backward_pass(
     ctx: torch.autograd.function.FunctionCtx, upstream: Tensor, _: Tensor
 ) -> tuple[Tensor, Tensor, Tensor | None, None]:
-    """The upstream slope of each place scales its row: of the short side of each product, not of the wide one."""
+    """Return gradients; the upstream gradient scales the narrow operand of each product, not the wide one."""
     hidden, tokens, gradients = ctx.saved_tensors  # type: ignore[attr-defined]
     scaled = upstream[:, None].to(torch.float32)
     grad_hidden = ((gradients @ tokens) * scaled).to(hidden.dtype)

@@ -1,4 +1,4 @@
-"""Random walks on a GPU: what `kernels/walks.py` says, one lane a walk and the same hashes, so the same walks."""
+"""Random walks on a GPU, one lane per walk. The hashes are those of `kernels/walks.py`, so the walks are the same."""
 
 from __future__ import annotations
 
@@ -14,29 +14,30 @@ from firth.kernels.walks import FEWEST_TRIES, WALKS, Links
 from firth.nets.windows_cuda import GOLDEN, mix
 
 TRIES = tl.constexpr(FEWEST_TRIES)
-BLOCK = 128  # walks of a program
-FAR, BACK, HEIGHT, EXCESS, LOW = (tl.constexpr(index) for index in range(5))  # in the table of a rule
+BLOCK = 128  # walks per program
+FAR, BACK, HEIGHT, EXCESS, LOW = (tl.constexpr(index) for index in range(5))  # columns of the rule table
 
-# Constants of a kernel are written in capitals, as Triton's users do:
+# Kernel constants are upper case, as is usual in Triton:
 # ruff: noqa: N803
 
 
 @triton.jit
 def bits_of(state, lanes):
-    """The next random bits of some lanes; the others' states stay."""
+    """Draw random bits for the selected lanes; the states of the others do not change."""
     state = tl.where(lanes, state + GOLDEN, state)
     return mix(state), state
 
 
 @triton.jit
 def uniform(state, lanes):
+    """Draw a number in [0, 1) for the selected lanes."""
     bits, state = bits_of(state, lanes)
     return (bits >> 11).to(tl.int64).to(tl.float64) * 1.1102230246251565e-16, state  # 2^-53
 
 
 @triton.jit
 def by_weight(state, lanes, row, degree, alias, WEIGHTED: tl.constexpr):
-    """A link, drawn by its weight."""
+    """Draw a link in proportion to its weight."""
     bits, state = bits_of(state, lanes)
     slot = (((bits >> 32) * degree.to(tl.uint64)) >> 32).to(tl.int64)
     if WEIGHTED:
@@ -48,7 +49,7 @@ def by_weight(state, lanes, row, degree, alias, WEIGHTED: tl.constexpr):
 
 @triton.jit
 def find(lanes, begin, end, wanted, neighbors, steps):
-    """Where in its row a node stands, or -1."""
+    """Return the index of a node in its sorted row, or -1."""
     low, high = begin, end
     for _ in range(steps):
         middle = (low + high) >> 1
@@ -63,7 +64,7 @@ def find(lanes, begin, end, wanted, neighbors, steps):
 
 @triton.jit
 def bias(lanes, link, before, old_row, old_end, neighbors, rule, steps):
-    """How much a link is favoured after `before` (Grover & Leskovec 2016, section 3.2.2)."""
+    """Return the search bias of a link after `before` (Grover & Leskovec 2016, section 3.2.2)."""
     node = tl.load(neighbors + link, mask=lanes, other=-1)
     linked = find(lanes & (node != before), old_row, old_end, node, neighbors, steps) >= 0
     return tl.where(node == before, tl.load(rule + BACK), tl.where(linked, 1.0, tl.load(rule + FAR)))
@@ -73,7 +74,7 @@ def bias(lanes, link, before, old_row, old_end, neighbors, rule, steps):
 def from_whole_row(
     state, lanes, row, degree, before, old_row, old_end, neighbors, weights, rule, steps, WEIGHTED: tl.constexpr
 ):
-    """A link by weight times bias, from all of a row."""
+    """Draw a link in proportion to weight times bias, over the whole row."""
     threshold, state = uniform(state, lanes)
     total = threshold * 0.0
     longest = tl.max(tl.where(lanes, degree, 0), 0)
@@ -101,8 +102,10 @@ def biased(
     state, lanes, at_row, degree, before, link, starts, neighbors, weights, alias, sums, at, rule, steps,
     DIRECTED: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """A link by weight times bias: candidates by weight, accepted by bias; going back, where it stands out above the
-    height that they are accepted under, is drawn for itself. Refused too often, the next is drawn from the whole row.
+    """Draw a link in proportion to weight times bias by rejection sampling.
+
+    Candidates are drawn by weight and accepted by bias. The return link is drawn separately where its bias exceeds the
+    acceptance height. After too many rejections, the link is drawn from the whole row.
     """
     old_row = tl.load(starts + before, mask=lanes, other=0)
     old_end = tl.load(starts + before + 1, mask=lanes, other=0)
@@ -111,7 +114,7 @@ def biased(
     back_weight = (returning >= 0).to(tl.float64)
     whole = degree.to(tl.float64)
     if WEIGHTED:
-        came = returning if DIRECTED else link  # of the same weight; which of the two is read decides the last bit
+        came = returning if DIRECTED else link  # equal weights; reading the same one as the CPU gives the same last bit
         back_weight = tl.load(weights + came, mask=lanes & (came >= 0), other=0).to(tl.float64)
         whole = tl.load(sums + at, mask=lanes, other=1.0)
     area = stands_out * back_weight
@@ -147,7 +150,7 @@ def walk_kernel(
     starts, neighbors, weights, alias, sums, rule, first, number, seed, out, count, walk_length, steps,
     SECOND: tl.constexpr, DIRECTED: tl.constexpr, WEIGHTED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Each walk's nodes in its row of `out`; -1 behind a dead end."""
+    """Write the nodes of each walk to its row of `out`; -1 after a dead end."""
     walk = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     alive = walk < count
     at = tl.load(first + walk, mask=alive, other=0).to(tl.int64)
@@ -176,7 +179,7 @@ def walk_kernel(
 
 
 class CudaWalks:
-    """Walks over a graph on a device: those of `NativeWalks`."""
+    """Random walks over a graph on a GPU, equal to those of `NativeWalks`."""
 
     def __init__(self, links: Links, device: torch.device) -> None:
         self.device, self.directed, self.weighted = device, links.directed, links.weights is not None
@@ -196,7 +199,7 @@ class CudaWalks:
     def walk(
         self, first: NDArray[np.int32], number: NDArray[np.int32], *, walk_length: int, p: float, q: float, seed: int
     ) -> tuple[Tensor, Tensor]:
-        """The nodes of all walks one after the other, and where each starts (and the end)."""
+        """Return the concatenated nodes of all walks, and the start of each walk with the final end."""
         far, back = 1 / q, 1 / p
         height = max(1.0, far)
         rule = [far, back, height, max(0.0, back - height), min(1.0, far, back)]

@@ -1,4 +1,4 @@
-"""Where a network looks: the weights of all its heads, and the steps to them for one token."""
+"""Attention traces: the weights of all heads, and the four steps of attention for one token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firth.nets.attention import AttentionRecord, MultiHead
 
 
 class AttentionTrace(NamedTuple):
-    """The attentions of one text, layer by layer."""
+    """The attention of one text, layer by layer."""
 
     queries: list[str]
     keys: list[str]
@@ -25,14 +25,15 @@ class AttentionTrace(NamedTuple):
 
 
 class TracesAttention(ABC):
-    """`attention` and `attention_steps` of a network whose attentions keep their numbers."""
+    """Mixin with `attention` and `attention_steps` for models that can trace their attention layers."""
 
     @abstractmethod
     def attention_trace(self, text: str, other: str | None = None) -> AttentionTrace:
-        """Reads a text, or a pair of them."""
+        """Run the network on a text, or a pair of texts, and record its attention."""
 
     @torch.inference_mode()
     def attention(self, text: str, other: str | None = None) -> Attention:
+        """Return the attention weights of all layers and heads for a text, or a pair of texts."""
         trace = self.attention_trace(text, other)
         weights = torch.cat([layer.steps.weights for layer in trace.layers]).float().cpu().numpy()
         return Attention(trace.queries, trace.keys, finite_rows(weights, "The attention of layer"), trace.segments)
@@ -41,7 +42,10 @@ class TracesAttention(ABC):
     def attention_steps(
         self, text: str, other: str | None = None, *, layer: int, head: int, query: int
     ) -> AttentionSteps:
-        """softmax(q·k / √d) v for one token of one head; all are counted from 1."""
+        """Return the steps of softmax(q·k / √d) v for one query token of one head.
+
+        Layers, heads and queries are counted from 1.
+        """
         trace = self.attention_trace(text, other)
         heads = trace.layers[0].query.shape[1]
         for name, value, limit in (
@@ -70,5 +74,5 @@ class TracesAttention(ABC):
 
 
 def attention_records(parts: Iterable[MultiHead]) -> list[AttentionRecord]:
-    """What attentions kept, of those that were used."""
+    """Return the records of the attention layers that were called."""
     return [part.record for part in parts if part.record is not None]

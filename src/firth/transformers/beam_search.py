@@ -1,7 +1,7 @@
-"""Beam search: the best few beginnings of each translation go on, token by token.
+"""Beam search: the most probable prefixes of each translation are extended token by token.
 
-Of hypotheses that have ended, the best is the one with the highest log p(y | x) / ((5 + |y|) / 6)^α: without the
-divisor (Wu et al. 2016, equation 14) short ones would always win. A beam of 1 is greedy search.
+The best finished hypothesis has the highest log p(y | x) / ((5 + |y|) / 6)^α. Without the length penalty (Wu et al.
+2016, equation 14) short hypotheses would always win. A beam of 1 is greedy search.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from firth.nets.transformer import EncoderDecoder
 
 
 class StepDecoder(Protocol):
-    """A network that writes one token at a time for several rows."""
+    """Decodes one token at a time for several rows."""
 
     def step(self, ids: Tensor) -> Tensor:
-        """Logits (rows, words) of the tokens after `ids` (rows,)."""
+        """Return logits (rows, vocabulary) of the token after `ids` (rows,)."""
 
     def select(self, rows: Tensor) -> None:
-        """Goes on with these rows, some of them twice, some not at all; a row keeps its source."""
+        """Continue with these rows. Rows may repeat or be missing, but each stays with its source."""
 
     def drop_sources(self, rows: Tensor) -> None:
-        """The same, where sources are left out too."""
+        """Continue with these rows; finished sources are dropped."""
 
 
 class TransformerDecoder:
-    """Keeps keys and values of what was written, so that a token costs one token's work."""
+    """Step decoder of a Transformer, with a key-value cache."""
 
     def __init__(self, net: EncoderDecoder, source: Tensor, mask: Tensor, beam: int, tokens: int) -> None:
         memory = net.encode(source, mask).repeat_interleave(beam, dim=0)
@@ -40,15 +40,18 @@ class TransformerDecoder:
         self.position = 0
 
     def step(self, ids: Tensor) -> Tensor:
+        """Return the logits of the next token."""
         hidden = self.net.decode(ids[:, None], self.memory, self.mask, self.position, self.caches)
         self.position += 1
         return self.net.logits(hidden[:, 0])
 
     def select(self, rows: Tensor) -> None:
+        """Continue with these rows of the self-attention cache."""
         for own, _ in self.caches:  # beams of one source share the keys and values of its memory
             own.select(rows)
 
     def drop_sources(self, rows: Tensor) -> None:
+        """Continue with these rows of all caches and the memory."""
         self.memory, self.mask = self.memory[rows], self.mask[rows]
         for caches in self.caches:
             for cache in caches:
@@ -56,7 +59,7 @@ class TransformerDecoder:
 
 
 class RecurrentDecoder:
-    """Keeps the decoder's state."""
+    """Step decoder of the recurrent network, with its LSTM state."""
 
     def __init__(self, net: RecurrentTranslator, source: Tensor, mask: Tensor, beam: int, tokens: int) -> None:
         memory, state = net.encode(source, mask)
@@ -65,42 +68,47 @@ class RecurrentDecoder:
         self.state = type(state)(*(part.repeat_interleave(beam, dim=1) for part in state))
 
     def step(self, ids: Tensor) -> Tensor:
+        """Return the logits of the next token."""
         hidden, self.state, _ = self.net.step(ids, self.memory, self.state)
         return self.net.logits(hidden)
 
     def select(self, rows: Tensor) -> None:
+        """Continue with these rows of the state."""
         self.state = type(self.state)(*(part[:, rows] for part in self.state))
 
     def drop_sources(self, rows: Tensor) -> None:
+        """Continue with these rows of the state and the memory."""
         self.memory = type(self.memory)(*(part[rows] for part in self.memory))
         self.select(rows)
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation as ids, without its end token."""
+    """A translation as token ids, without the end token."""
 
     ids: list[int]
     score: float  # log-probability, divided by the length penalty
-    ended: bool  # False: it was cut at the most tokens allowed
+    ended: bool  # False if it was cut at the token limit
 
 
 @dataclass
 class Finished:
-    """The hypotheses of one source that have ended."""
+    """The finished hypotheses of one source."""
 
     best: Hypothesis | None = None
     count: int = 0
-    limit: int = 0  # most tokens, its end among them
+    limit: int = 0  # maximum number of tokens, including the end token
     last: Hypothesis = field(default_factory=lambda: Hypothesis([], -math.inf, False))
 
     def add(self, hypothesis: Hypothesis) -> None:
+        """Add a finished hypothesis."""
         self.count += 1
         if self.best is None or hypothesis.score > self.best.score:
             self.best = hypothesis
 
 
 def penalty(length: int, alpha: float) -> float:
+    """Return the length penalty ((5 + length) / 6)^α."""
     return float(((5 + length) / 6) ** alpha)
 
 
@@ -108,13 +116,16 @@ def penalty(length: int, alpha: float) -> float:
 def beam_search(
     decoder: StepDecoder, limits: list[int], beam: int, alpha: float, begin: int, end: int, never: Tensor
 ) -> list[Hypothesis]:
-    """The best translation of each source; `writer` has `beam` rows a source, one after the other. `limits`: most
-    tokens of each; `never`: tokens that are not to be written."""
+    """Return the best translation of each source.
+
+    `decoder` has `beam` consecutive rows per source. `limits` are the maximum numbers of tokens per source, and `never`
+    the token ids that must not be generated.
+    """
     device = never.device
     finished = [Finished(limit=limit) for limit in limits]
-    active = list(range(len(limits)))  # sources that are not done
+    active = list(range(len(limits)))  # unfinished sources
     scores = torch.full((len(active), beam), -math.inf, device=device)
-    scores[:, 0] = 0.0  # all rows of a source begin the same: one counts
+    scores[:, 0] = 0.0  # all beams of a source start equal, so only the first counts
     prefixes = torch.zeros(len(active), beam, 0, dtype=torch.long, device=device)
     ids = torch.full((len(active) * beam,), begin, device=device)
     for length in range(1, max(limits, default=0) + 1):
@@ -122,7 +133,7 @@ def beam_search(
         vocabulary_size = logits.shape[-1]
         logits.index_fill_(-1, never, -math.inf)
         total = scores[..., None] + torch.log_softmax(logits, dim=-1).view(len(active), beam, vocabulary_size)
-        # Twice as many as the beam: were all the first to end, as many would be left to go on.
+        # Twice the beam: if the best half ends, the other half can continue.
         top, flat_ids = total.flatten(1).topk(min(2 * beam, beam * vocabulary_size), dim=-1)
         rows, tokens = flat_ids // vocabulary_size, flat_ids % vocabulary_size
         ends = tokens == end

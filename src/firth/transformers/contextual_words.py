@@ -1,7 +1,7 @@
-"""Vectors of words where they stand: from any layer, averaged over contexts, and compared layer by layer.
+"""Contextual word vectors: from any layer, averaged over contexts, and compared layer by layer.
 
-What BERT and GPT share. A model says how its layers see tokens (`states_of`) and how many fit (`room`); words are those
-of its tokenizer, which cuts text into words before it cuts words into pieces.
+BERT and GPT share this code. A model provides the token vectors of its layers (`states_of`) and the longest text
+(`max_text_tokens`). Words are those of its tokenizer, which splits text into words before subwords.
 """
 
 from __future__ import annotations
@@ -30,29 +30,28 @@ from firth.transformers.word_spans import Reading, Span, WordMatcher, characters
 from firth.words.word_model import check_texts
 
 SUBWORD_POOLING = ("mean", "first", "last")
-BATCH_TOKENS = 4096  # that are read at once
-WINDOW = 64  # tokens of a context, where a document is longer
+BATCH_TOKENS = 4096  # per batch
+WINDOW = 64  # tokens per context of a longer document
 
 
 class ContextualModel(ABC):
-    """A model whose layers give each token a vector."""
+    """Mixin for models whose layers give each token a vector."""
 
     tokenizer: SubwordTokenizer
 
     @property
     @abstractmethod
     def size(self) -> Size:
-        """Layers, dim and places of the net."""
+        """The dimensions of the network."""
 
     @property
     @abstractmethod
     def max_text_tokens(self) -> int:
-        """Most tokens of a text."""
+        """Maximum number of tokens of a text."""
 
     @abstractmethod
     def states_of(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
-        """Every layer's vectors of these tokens, the texts one behind the other; what the model itself puts around a
-        text is left out."""
+        """Return the token vectors of every layer for concatenated texts, without special tokens."""
 
     def word_vectors(
         self,
@@ -62,11 +61,11 @@ class ContextualModel(ABC):
         subword_pooling: str = "mean",
         windows: bool = False,
     ) -> list[WordsInContext]:
-        """The words of each text with the vectors they have there.
+        """Return the words of each text with their contextual vectors, one entry per text.
 
-        `layers` are counted from 0, the input; -1 is the last. Several are joined by their mean, sum or concat; a word
-        of several pieces has their mean, or the vector of the first or last of them. A text that does not fit is
-        refused; with `windows` it is read in parts, cut between words.
+        `layers` are counted from 0, the input; -1 is the last. Several layers are combined by their mean, sum or
+        concatenation (concat). A word of several subwords gets their mean, or the vector of the first or last one.
+        A text that is too long raises text_too_long; with `windows` it is processed in parts, split between words.
         """
         check_texts(texts)
         self.check_settings(layers, combine, subword_pooling)
@@ -97,32 +96,36 @@ class ContextualModel(ABC):
         ]
 
     def parts_of(self, reading: Reading) -> Iterator[Reading]:
-        """A text in parts that fit."""
+        """Split a text into parts that fit the model."""
         for word in reading.words:
             if word.last - word.first > self.max_text_tokens:
                 raise FirthError(
                     "text_too_long",
-                    "The word {text!r}… has more tokens than the model has room for, {room:,}.",
+                    "The word {text!r}… has {tokens:,} tokens; the model accepts {limit:,}.",
                     text=word.text[:20],
-                    room=self.max_text_tokens,
+                    tokens=word.last - word.first,
+                    limit=self.max_text_tokens,
                 )
         return in_windows(reading, self.max_text_tokens)
 
     def check_settings(self, layers: Sequence[int], combine: str, subword_pooling: str) -> list[int]:
-        """Layers counted from 0; what is not known is refused."""
-        for name, value, choices in (("combine", combine, COMBINE), ("pieces", subword_pooling, SUBWORD_POOLING)):
+        """Check the settings and return the layers counted from 0."""
+        for name, value, choices in (
+            ("combine", combine, COMBINE),
+            ("subword_pooling", subword_pooling, SUBWORD_POOLING),
+        ):
             if value not in choices:
                 raise FirthError(
                     "invalid_value",
-                    "{name} must be one of {choices}; got {got!r}.",
-                    name=name,
+                    "{option} must be one of {choices}; got {got!r}.",
+                    option=name,
                     choices=", ".join(choices),
                     got=value,
                 )
         return layer_numbers(layers, self.size.layers)
 
     def width(self, layers: Sequence[int], combine: str) -> int:
-        """Numbers a vector."""
+        """Return the dimension of the combined vectors."""
         return self.size.dim * (len(layers) if combine == "concat" else 1)
 
     @torch.inference_mode()
@@ -134,7 +137,7 @@ class ContextualModel(ABC):
         combine: str,
         subword_pooling: str,
     ) -> list[Matrix]:
-        """A row for each span of tokens of each text."""
+        """Return one row per token span, for each text."""
         layer_numbers = self.check_settings(layers, combine, subword_pooling)
         starts = np.cumsum([0, *map(len, ids)])
         flat = np.array(
@@ -148,7 +151,7 @@ class ContextualModel(ABC):
         ends = np.cumsum([0, *map(len, spans)])
         return [rows[a:b] for a, b in pairwise(ends)]
 
-    # ---- one vector a word ----
+    # ---- one vector per word ----
 
     def static(
         self,
@@ -161,10 +164,10 @@ class ContextualModel(ABC):
         contexts: int = 100,
         run: Run = Run(),
     ) -> Vectors:
-        """One vector a word: the mean over the first `contexts` places where it stands (Bommasani et al. 2020).
+        """Return one vector per word: the mean over its first `contexts` occurrences (Bommasani et al. 2020).
 
-        `data`: a corpus, paths or texts. `words`: these (words that stand nowhere are left out, and said), or so many,
-        the most frequent.
+        `data` is a corpus, paths or texts. `words` is a list of words, or the number of most frequent words. Words that
+        do not occur are left out and reported.
         """
         return self.averaged(data, words, layers, combine, subword_pooling, contexts, run).vectors
 
@@ -178,20 +181,20 @@ class ContextualModel(ABC):
         contexts: int,
         run: Run,
     ) -> Averaged:
-        """`static`, with how many contexts each word had."""
-        self.check_settings(layers, combine, subword_pooling)  # before the text is read
+        """Return the result of `static`, with the number of contexts of each word."""
+        self.check_settings(layers, combine, subword_pooling)  # before reading the text
         if type(contexts) is not int or contexts < 1:
             raise FirthError(
                 "invalid_value", "{option} must be at least 1; got {got!r}.", option="contexts", got=contexts
             )
         if isinstance(words, str):
             raise FirthError(
-                "invalid_type", "words must be a list of words, or how many; got the text {got!r:.40}.", got=words
+                "invalid_type", "words must be a list of words or a number; got the text {got!r:.40}.", got=words
             )
         corpus = data if isinstance(data, Corpus) else Corpus(data)
         keys = self.frequent(corpus, words, run) if isinstance(words, int) else list(dict.fromkeys(words))
         if not keys:
-            raise FirthError("empty_data", "There are no words to find vectors for.")
+            raise FirthError("empty_data", "words is empty: name at least one word.")
         matcher = WordMatcher(self.tokenizer, keys)
         counts = np.zeros(len(keys), np.int64)
         sums = np.zeros((len(keys), self.width(layers, combine)), np.float32)
@@ -203,15 +206,16 @@ class ContextualModel(ABC):
         if not len(seen_rows):
             raise FirthError(
                 "empty_data",
-                "None of the {n_keys:,} words stands in the text, such as {key!r}.",
+                "None of the {n_keys:,} words occurs in the text, for example {key!r}.",
                 n_keys=len(keys),
                 key=keys[0],
             )
         if len(seen_rows) < len(keys):
             missing = [key for key, count in zip(keys, counts, strict=True) if not count]
             run.report.note(
-                f"{len(missing):,} of {len(keys):,} words stand nowhere in the text and have no vector, such as "
-                f"{', '.join(missing[:3])}."
+                f"{len(missing):,} of {len(keys):,} words do not occur in the text and have no vector, for example "
+                f"{', '.join(missing[:3])}.",
+                "words_not_in_text",
             )
         matrix = sums[seen_rows] / counts[seen_rows, None].astype(np.float32)
         return Averaged(
@@ -219,7 +223,7 @@ class ContextualModel(ABC):
         )
 
     def frequent(self, corpus: Corpus, limit: int, run: Run) -> list[str]:
-        """The most frequent words, those of one count by their letters; what has no letter or digit is none."""
+        """Return the most frequent words, ties in alphabetical order; punctuation is not counted."""
         if limit < 1:
             raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="words", got=limit)
         counts = Counter[str]()
@@ -235,9 +239,9 @@ class ContextualModel(ABC):
     def contexts(
         self, corpus: Corpus, matcher: WordMatcher, counts: NDArray[np.int64], limit: int, run: Run
     ) -> Iterator[list[Context]]:
-        """Batches of contexts in which wanted words stand. `counts` grows.
+        """Yield batches of contexts that contain the words to match, and update `counts`.
 
-        Texts with no word that still needs contexts are not read by the net, and reading ends when no word does.
+        Texts without a word that still needs contexts are skipped, and reading stops when no word needs any more.
         """
         run.report.begin("reading contexts", corpus.size, "B")
         batch, tokens = list[Context](), 0
@@ -254,7 +258,7 @@ class ContextualModel(ABC):
                         batch.append(context)
                         tokens += len(part.ids)
                     if tokens >= BATCH_TOKENS:
-                        yield sorted(batch, key=lambda each: len(each.ids))  # equal lengths attend together
+                        yield sorted(batch, key=lambda each: len(each.ids))  # texts of equal length are batched
                         batch, tokens = [], 0
             run.report.step(done, contexts=float(counts.sum()))
             if counts.min() >= limit:
@@ -263,13 +267,13 @@ class ContextualModel(ABC):
             yield sorted(batch, key=lambda each: len(each.ids))
         run.report.end()
 
-    # ---- one word, many vectors ----
+    # ---- several vectors per word ----
 
     def senses(self, texts: Sequence[str], word: str, subword_pooling: str = "mean") -> Senses:
-        """Every place of the word in the texts, and how far apart its vectors are in each layer (1 − cosine).
+        """Return every occurrence of the word in the texts, and the distances (1 − cosine) between them per layer.
 
-        In the upper layers of many models all words lie in a narrow cone, so a distance means something only beside
-        that of other words: `others`.
+        In the upper layers of many models all vectors lie in a narrow cone, so distances should be compared with those
+        between other words: `others`.
         """
         check_texts(texts)
         readings = read(self.tokenizer, texts)
@@ -277,10 +281,10 @@ class ContextualModel(ABC):
             if len(reading.ids) > self.max_text_tokens:
                 raise FirthError(
                     "text_too_long",
-                    "The text {text!r:.40}… has {n_ids:,} tokens and the model room for {room:,}; shorten it.",
+                    "The text {text!r:.40}… has {tokens:,} tokens; the model accepts {limit:,}. Shorten it.",
                     text=text,
-                    n_ids=len(reading.ids),
-                    room=self.max_text_tokens,
+                    tokens=len(reading.ids),
+                    limit=self.max_text_tokens,
                 )
         matcher = WordMatcher(self.tokenizer, [word])
         word_spans = [[span for _, span in matcher.within(reading)] for reading in readings]
@@ -289,14 +293,14 @@ class ContextualModel(ABC):
                 known = ", ".join(each.text for each in reading.words) or "none"
                 raise FirthError(
                     "unknown_key",
-                    "{word!r:.80} is not among the words of {text!r:.80}: {available:.200}.",
+                    "{word!r:.80} is not a word of {text!r:.80}, which has {available:.200}.",
                     word=word,
                     text=text,
                     available=known,
                 )
         if sum(map(len, word_spans)) < 2:
             raise FirthError(
-                "too_few", "Senses are compared between places of {word!r:.80}; there is only one.", word=word
+                "too_few", "Senses need at least 2 occurrences of {word!r:.80}; the texts have {got}.", word=word, got=1
             )
         others = [
             [each for each in reading.words if any(map(str.isalnum, each.name)) and not inside(each, spans)]
@@ -320,37 +324,37 @@ class ContextualModel(ABC):
 
 
 class TooLongError(FirthError):
-    """A text has more tokens than the model has room for."""
+    """A text has more tokens than the model accepts."""
 
     def __init__(self, number: int, tokens: int, max_text_tokens: int, name: str = "") -> None:
         super().__init__(
             "text_too_long",
-            "Text {name} has {tokens:,} tokens and the model room for {room:,}; windows=True (--windows) reads it in "
-            "parts.",
+            "Text {name} has {tokens:,} tokens; the model accepts {limit:,}. Pass windows=True (--windows) to process "
+            "it in parts.",
             name=name or f"{number + 1:,}",
             tokens=tokens,
-            room=max_text_tokens,
+            limit=max_text_tokens,
         )
         self.number, self.tokens, self.max_text_tokens = number, tokens, max_text_tokens
 
 
 class Context(NamedTuple):
-    """A stretch of text, and the wanted words in it."""
+    """A part of a text, and the matched words in it."""
 
     ids: list[int]
-    rows: list[int]  # which words
-    spans: list[Span]  # their tokens
+    rows: list[int]  # row numbers of the words
+    spans: list[Span]  # token spans of the words
 
 
 class Averaged(NamedTuple):
-    """Static vectors, and how many contexts each is the mean of."""
+    """Static vectors, and the number of contexts that each one averages."""
 
     vectors: Vectors
     contexts: NDArray[np.int64]
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Texts by length, so many at once that together they have `BATCH_TOKENS`."""
+    """Yield batches of text numbers, sorted by length, of at most `BATCH_TOKENS` tokens."""
     batch, tokens = list[int](), 0
     for text in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and tokens + lengths[text] > BATCH_TOKENS:
@@ -363,7 +367,7 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def pooled(x: Matrix, spans: NDArray[np.int64], subword_pooling: str) -> Matrix:
-    """A row for each span (first, one behind the last) of the rows of x."""
+    """Return one row for each span (first, end) of the rows of x."""
     if subword_pooling != "mean":
         return np.asarray(x[spans[:, 0] if subword_pooling == "first" else spans[:, 1] - 1])
     lengths = spans[:, 1] - spans[:, 0]
@@ -373,12 +377,13 @@ def pooled(x: Matrix, spans: NDArray[np.int64], subword_pooling: str) -> Matrix:
 
 
 def by_layer(matrix: Matrix, layers: int) -> Matrix:
-    """(words, layers · dim) as (layers, words, dim)."""
+    """Reshape (words, layers · dim) to (layers, words, dim)."""
     dim = matrix.shape[1] // layers
     return np.ascontiguousarray(matrix.reshape(len(matrix), layers, dim).swapaxes(0, 1))
 
 
 def distance_matrix(rows: Matrix) -> NDArray[np.float64]:
+    """Return 1 − cosine between all rows."""
     unit = unit_rows(rows).astype(np.float64)
     distances = np.clip(1 - unit @ unit.T, 0, 2)
     np.fill_diagonal(distances, 0)
@@ -386,7 +391,7 @@ def distance_matrix(rows: Matrix) -> NDArray[np.float64]:
 
 
 def mean_distances(layers: Matrix, words: Sequence[tuple[int, str]]) -> NDArray[np.float64]:
-    """The mean distance in each layer between different words of different texts."""
+    """Return the mean distance in each layer between different words of different texts."""
     texts, names = np.array([text for text, _ in words]), np.array([name for _, name in words])
     comparable = (texts[:, None] != texts) & (names[:, None] != names)
     if not comparable.any():

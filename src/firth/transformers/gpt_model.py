@@ -1,4 +1,4 @@
-"""A language model with its tokenizer: writing, judging and embedding text, and showing where it looks."""
+"""A GPT with its tokenizer: text generation, perplexity, text vectors and attention."""
 
 from __future__ import annotations
 
@@ -36,40 +36,41 @@ from firth.transformers.language_modeling import LanguageTraining, Sampling, gen
 from firth.words.word_model import check_texts
 
 END = "<|endoftext|>"
-TOKENS = 200  # that are written where nobody says how many
-BATCH_TOKENS = 8192  # of texts that are read at once
-MULTIPLE = 64  # rows of the embedding: products with an even number of columns are faster
+TOKENS = 200  # default number of generated tokens
+BATCH_TOKENS = 8192  # per batch
+MULTIPLE = 64  # of embedding rows: aligned matrix products are faster
 
 
 class Perplexity(NamedTuple):
-    """How well a text was predicted."""
+    """Loss and perplexity of texts."""
 
-    loss: float  # −log p a token
+    loss: float  # mean −log p per token
     perplexity: float
     tokens: int
 
 
 class GPTModel(TracesAttention, ContextualModel, Model):
-    """A net that predicts the next token, and the tokens it knows."""
+    """A causal language model with its tokenizer."""
 
     def __init__(self, method: Method, net: Decoder, tokenizer: SubwordTokenizer, training: Mapping[str, Any]) -> None:
         if len(tokenizer) > net.embedding.tokens.num_embeddings:
             raise FirthError(
                 "invalid_tokenizer",
-                "The tokenizer has {n_tokenizer:,} tokens and the model rows for {num_embeddings:,}: they do not "
-                "belong together.",
+                "The tokenizer has {n_tokenizer:,} tokens, but the model has {rows:,} embedding rows. Use the "
+                "tokenizer that the weights were trained with.",
                 n_tokenizer=len(tokenizer),
-                num_embeddings=net.embedding.tokens.num_embeddings,
+                rows=net.embedding.tokens.num_embeddings,
             )
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
 
     @property
     def size(self) -> Size:
+        """The dimensions of the network."""
         return self.net.size
 
     @cached_property
     def vectors(self) -> Vectors:
-        """The tokens' own vectors, before any context."""
+        """The token embeddings, without context."""
         rows, token_texts = self.net.embedding.tokens.weight.detach().cpu().numpy(), self.tokenizer.tokens
         return Vectors(
             [token_texts.get(id, f"<no token {id}>") for id in range(len(self.tokenizer))], rows[: len(self.tokenizer)]
@@ -77,33 +78,37 @@ class GPTModel(TracesAttention, ContextualModel, Model):
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The token embeddings by the name "tokens"."""
         return {"tokens": self.vectors}
 
     @property
     def position_vectors(self) -> NDArray[np.float32] | None:
-        """The vector that is added to a token for its place, a row each; none where places are told by turning."""
+        """The position embeddings, one row per position; None with rotary positions."""
         embedding = self.net.embedding.positions
         return None if embedding is None else embedding.table.detach().cpu().numpy()
 
     def ids(self, text: str) -> list[int]:
-        """A text's tokens, after the token that begins every text; refused when the context is too short for them."""
+        """Return the token ids of a text after the begin token; raise text_too_long if they exceed the context."""
         ids = [self.tokenizer.special_id(END), *self.tokenizer.encode(text).ids]
         if len(ids) > self.size.max_positions:
             raise FirthError(
                 "text_too_long",
-                "This text has {n_got:,} tokens and the model's context {context_length:,}: cut it into parts, or train "
-                "with a larger context.",
-                n_got=len(ids) - 1,
-                context_length=self.size.max_positions - 1,
+                "The text has {tokens:,} tokens; the model's context_length is {limit:,}. Split the text, or train "
+                "with a larger context_length.",
+                tokens=len(ids) - 1,
+                limit=self.size.max_positions - 1,
             )
         return ids
 
-    # ---- writing ----
+    # ---- generation ----
 
     def generate(self, prompt: str = "", tokens: int | None = None, **settings: Any) -> Iterator[str]:
-        """What might come after `prompt`, piece by piece: so many tokens at most; if none is said, 200 or what the
-        context has room for. Settings: temperature, top_k, top_p, seed; `stop`, texts that end it; `slide`, to go on
-        past the context by forgetting its older half."""
+        """Generate text after `prompt` and yield it as soon as it is complete.
+
+        `tokens` is the maximum number of tokens; by default 200 or what fits the context. Settings are temperature,
+        top_k, top_p, seed, `stop` (texts that end the generation) and `slide` (continue past the context length by
+        dropping the older half of the context).
+        """
         stop, slide = settings.pop("stop", ()), bool(settings.pop("slide", False))
         ids, sampling = self.ids(prompt), Sampling(**settings)
         if tokens is None:
@@ -113,18 +118,18 @@ class GPTModel(TracesAttention, ContextualModel, Model):
         if len(ids) + tokens > self.size.max_positions + 1 and not slide:
             raise FirthError(
                 "text_too_long",
-                "A prompt of {n_ids} tokens and {tokens} more do not fit the context of {context_length}; ask for fewer, "
-                "or let it slide (it then forgets the older half).",
-                n_ids=len(ids) - 1,
+                "The prompt has {prompt_tokens} tokens; with {tokens} more it exceeds the context_length of {limit}. "
+                "Generate fewer tokens, or pass slide=True to drop the older half of the context.",
+                prompt_tokens=len(ids) - 1,
                 tokens=tokens,
-                context_length=self.size.max_positions - 1,
+                limit=self.size.max_positions - 1,
             )
         return self._stream_text(ids, tokens, sampling, slide, [stop] if isinstance(stop, str) else list(stop))
 
     def _stream_text(
         self, ids: list[int], tokens: int, sampling: Sampling, slide: bool, stop: Sequence[str]
     ) -> Iterator[str]:
-        """New text as soon as it is certain: a token may hold part of a character, or the beginning of a stop."""
+        """Yield generated text as soon as it is final: a token may hold part of a character or of a stop text."""
         end, generated, emitted = self.tokenizer.special_id(END), list[int](), 0
         longest = max(map(len, stop), default=1) - 1
         for token in generate_ids(self.net, len(self.tokenizer), ids, tokens, sampling, slide):
@@ -148,22 +153,27 @@ class GPTModel(TracesAttention, ContextualModel, Model):
     def generate_tokens(
         self, prompt: str = "", generated: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
     ) -> list[GeneratedToken]:
-        """What might come after `prompt` and the tokens `taken`, token by token, with the `k` likeliest of each step.
-        Settings: temperature, top_k, top_p, seed. It ends early where the text does."""
+        """Generate tokens after `prompt` and the tokens `generated` so far, with the `k` most probable at each step.
+
+        Settings are temperature, top_k, top_p and seed. Generation stops early at the end token.
+        """
         ids, sampling, vocabulary_size = (
             [*self.ids(prompt), *self.check_token_ids(generated)],
             Sampling(**settings),
             len(self.tokenizer),
         )
         if tokens < 1 or k < 1:
-            raise FirthError("invalid_value", "tokens and k must be at least 1; got {got} and {k}.", got=tokens, k=k)
+            raise FirthError(
+                "invalid_value", "tokens and k must be at least 1; got tokens={tokens} and k={k}.", tokens=tokens, k=k
+            )
         if len(ids) + tokens > self.size.max_positions + 1:
             raise FirthError(
                 "text_too_long",
-                "{n_ids} tokens and {tokens} more do not fit the context of {context_length}; begin anew with the last words.",
-                n_ids=len(ids) - 1,
+                "The context has {prompt_tokens} tokens; with {tokens} more it exceeds the context_length of {limit}. "
+                "Start again from the last words.",
+                prompt_tokens=len(ids) - 1,
                 tokens=tokens,
-                context_length=self.size.max_positions - 1,
+                limit=self.size.max_positions - 1,
             )
         steps, end = list[GeneratedToken](), self.tokenizer.special_id(END)
         for token, logits in generate_with_logits(self.net, vocabulary_size, ids, tokens, sampling, slide=False):
@@ -188,15 +198,15 @@ class GPTModel(TracesAttention, ContextualModel, Model):
 
     @torch.inference_mode()
     def token_probabilities(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
-        """The tokens that stand after `prompt`, with the probability that each had there."""
+        """Return the tokens after `prompt` with the probability of each, given the ones before it."""
         prompt_ids, vocabulary_size = self.ids(prompt), len(self.tokenizer)
         ids = [*prompt_ids, *self.check_token_ids(tokens)]
         if len(ids) > self.size.max_positions:
             raise FirthError(
                 "text_too_long",
-                "{n_ids} tokens do not fit the context of {context_length}.",
-                n_ids=len(ids) - 1,
-                context_length=self.size.max_positions - 1,
+                "The text has {tokens} tokens; the model's context_length is {limit}.",
+                tokens=len(ids) - 1,
+                limit=self.size.max_positions - 1,
             )
         if not tokens:
             return []
@@ -208,21 +218,22 @@ class GPTModel(TracesAttention, ContextualModel, Model):
         return [Candidate(*each) for each in zip(tokens, texts, probabilities, probabilities, strict=True)]
 
     def check_token_ids(self, tokens: Sequence[int]) -> Sequence[int]:
+        """Return the token ids, or raise unknown_token."""
         invalid = [id for id in tokens if not 0 <= id < len(self.tokenizer)]
         if invalid:
             raise FirthError(
                 "unknown_token",
-                "Tokens have numbers from 0 to {n_tokenizer:,}; got {got}.",
-                n_tokenizer=len(self.tokenizer) - 1,
+                "Token ids must be from 0 to {limit:,}; got {got}.",
+                limit=len(self.tokenizer) - 1,
                 got=invalid[0],
             )
         return tokens
 
-    # ---- judging and embedding ----
+    # ---- perplexity and vectors ----
 
     @torch.inference_mode()
     def perplexity(self, texts: Sequence[str]) -> Perplexity:
-        """How well the texts are predicted, all their tokens together. Long texts are read a context at a time."""
+        """Return the loss and perplexity over all tokens of the texts; long texts are split into contexts."""
         check_texts(texts)
         total, count = 0.0, 0
         for text in texts:
@@ -235,26 +246,28 @@ class GPTModel(TracesAttention, ContextualModel, Model):
                 )
                 count += inputs[:, 1:].numel()
         if not count:
-            raise FirthError("empty_data", "There is nothing to judge: the texts have no tokens.")
+            raise FirthError("empty_data", "The texts have no tokens, so there is no perplexity.")
         return Perplexity(total / count, math.exp(min(700.0, total / count)), count)
 
     @property
     def device(self) -> torch.device:
+        """The device of the weights."""
         return next(self.net.parameters()).device
 
     @torch.inference_mode()
     def states(self, text: str) -> NDArray[np.float32]:
-        """All layers' vectors of a text's tokens, (layers + 1, tokens, dim): the embedding first."""
+        """Return the token vectors of all layers, (layers + 1, tokens, dim), beginning with the embedding."""
         ids = torch.tensor([self.ids(text)], device=self.device)
         layer_states = self.net.stack.states(self.net.embedding(ids))
         return np.stack([layer[0, 1:].float().cpu().numpy() for layer in layer_states])
 
     @property
     def max_text_tokens(self) -> int:
-        return self.size.max_positions - 1  # the token that begins every text stands before it
+        """Maximum number of tokens of a text, without the begin token."""
+        return self.size.max_positions - 1
 
     def states_of(self, ids: Sequence[Sequence[int]]) -> list[torch.Tensor]:
-        """Every layer's vectors of the tokens of texts, one behind the other."""
+        """Return the token vectors of every layer for concatenated texts."""
         end = self.tokenizer.special_id(END)
         layer_states = []
         for each in ids:
@@ -263,14 +276,14 @@ class GPTModel(TracesAttention, ContextualModel, Model):
         return [torch.cat(layers) for layers in zip(*layer_states, strict=True)]
 
     def embed(self, inputs: Sequence[str], layer: int = -1) -> Matrix:
-        """The mean of a layer's vectors over a text's tokens; zeros for an empty text."""
+        """Return one row per text: the mean of a layer's token vectors; zeros for an empty text."""
         check_texts(inputs)
         if not -self.size.layers - 1 <= layer <= self.size.layers:
             raise FirthError(
                 "invalid_value",
-                "{option} must be from 0 (the embedding) to {layers}, or from the end; got {got}.",
+                "{option} must be from 0 (the embedding) to {limit}, or negative to count from the end; got {got}.",
                 option="layer",
-                layers=self.size.layers,
+                limit=self.size.layers,
                 got=layer,
             )
         rows = np.zeros((len(inputs), self.size.dim), np.float32)
@@ -281,9 +294,11 @@ class GPTModel(TracesAttention, ContextualModel, Model):
         return finite_rows(rows, "Text")
 
     def attention_trace(self, text: str, other: str | None = None) -> AttentionTrace:
-        """Each token looks among those before it and itself."""
+        """Return the attention trace of a text; each token attends to itself and earlier tokens."""
         if other is not None:
-            raise FirthError("unsupported_model", "A language model reads one text; a pair is for translators.")
+            raise FirthError(
+                "unsupported_model", "A language model has attention for one text, not for a pair; got two texts."
+            )
         ids = self.ids(text)
         net, parts = traced_copy(self.net)
         net(torch.tensor([ids], device=self.device))
@@ -297,6 +312,7 @@ class GPTModel(TracesAttention, ContextualModel, Model):
     # ---- files ----
 
     def parts(self) -> Parts:
+        """Return the arrays and documents to store, in GPT-2's format where it fits."""
         documents, vocabulary_size = {"tokenizer": json.loads(self.tokenizer.to_json())}, len(self.tokenizer)
         if gpt2.is_gpt2(self.size):
             foreign = gpt2.config_of(self.size, vocabulary_size)
@@ -312,6 +328,7 @@ class GPTModel(TracesAttention, ContextualModel, Model):
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> GPTModel:
+        """Rebuild a model from stored arrays and documents."""
         tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
         size = size_of(method)
         arrays = parts.arrays
@@ -323,17 +340,17 @@ class GPTModel(TracesAttention, ContextualModel, Model):
 
     @classmethod
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> GPTModel:
-        """A GPT-2 of Hugging Face."""
+        """Load a GPT-2 folder of Hugging Face."""
         size, vocabulary_size = gpt2.size_of(config)
         state = gpt2.from_foreign(read_weights(folder), size, config)
         tokenizer = SubwordTokenizer.load(folder)
         if len(tokenizer) > vocabulary_size:
             raise FirthError(
                 "invalid_tokenizer",
-                "{folder}: the tokenizer has {n_tokenizer:,} tokens, the model {words:,}.",
+                "{folder}: the tokenizer has {n_tokenizer:,} tokens, but the model has {rows:,} embedding rows.",
                 folder=folder,
                 n_tokenizer=len(tokenizer),
-                words=vocabulary_size,
+                rows=vocabulary_size,
             )
         options = {
             "layers": size.layers, "dim": size.dim, "heads": size.heads, "feedforward_dim": size.feedforward_dim,
@@ -347,19 +364,19 @@ class GPTModel(TracesAttention, ContextualModel, Model):
 
 
 def net_of(state: Mapping[str, torch.Tensor], size: Size) -> Decoder:
-    """A net with these weights."""
+    """Return a network with these weights."""
     vocabulary_size = len(state["embedding.tokens.weight"])
     return with_weights(lambda: Decoder(vocabulary_size, size), state).eval()
 
 
 def size_of(method: Any) -> Size:
-    """The net that a method's options tell of."""
+    """Return the network size that a method's options give."""
     return Size(
         layers=method.layers,
         dim=method.dim,
         heads=method.heads,
         feedforward_dim=method.feedforward_dim,
-        max_positions=method.context_length + 1,  # the token that begins every text stands before it
+        max_positions=method.context_length + 1,  # one more for the begin token
         dropout=method.dropout,
         activation=method.activation,
         positions=method.positions,
@@ -368,7 +385,7 @@ def size_of(method: Any) -> Size:
 
 
 def size_differences(start: Size, size: Size) -> list[str]:
-    """What a net to go on from has otherwise; dropout is no part of its weights."""
+    """Return the options of `start` that differ; dropout has no weights and may differ."""
     existing, requested = (
         asdict(replace(each, dropout=0.0, feedforward_dim=each.feedforward_dim or 4 * each.dim))
         for each in (start, size)
@@ -379,15 +396,15 @@ def size_differences(start: Size, size: Size) -> list[str]:
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> GPTModel:
-    """Tokenizer, ids, weights."""
+    """Train a tokenizer and a GPT on a corpus, or continue from `start`."""
     size = size_of(method)
     if start is not None and not isinstance(start, GPTModel):
         raise FirthError("incompatible_start", "start must be a GPT model; got {got!r}.", got=start)
     if start is not None and (different := size_differences(start.size, size)):
         raise FirthError(
             "incompatible_start",
-            "start must be a GPT model of the same size; it has {other}.",
-            other=", ".join(different),
+            "start must be a GPT model of the same size; it has {existing}.",
+            existing=", ".join(different),
         )
     began = time.monotonic()
     corpus = data if isinstance(data, Corpus) else Corpus(data)
@@ -414,6 +431,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> GPTModel:
 
 
 def train_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:
+    """Train the tokenizer that the options choose."""
     if method.tokenizer == "characters":
         return Characters(special_tokens=("<unk>", END)).train(corpus, run)
     return BPE(size=method.vocabulary_size, special_tokens=(END,)).train(corpus, run)

@@ -1,4 +1,4 @@
-"""A BERT as an ONNX file, pooling inside: ids and mask of padded texts in, one vector a text out."""
+"""Export of a BERT with its pooling to ONNX: padded ids and mask in, one vector per text out."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from firth.transformers.bert_model import BertModel
 
 OPSET = 17  # the first with LayerNormalization
-LARGEST = 2**31 - 1  # bytes of a file that protobuf can hold
+LARGEST = 2**31 - 1  # bytes, the limit of protobuf
 
 
 def write_onnx(model: BertModel, path: Path) -> None:
-    """Inputs `input_ids` and `attention_mask` (texts, tokens), int64; output `sentence_embedding` (texts, dim)."""
+    """Write inputs `input_ids`, `attention_mask` (texts, tokens) int64 and output `sentence_embedding` (texts, dim)."""
     try:
         import onnx
     except ImportError:
@@ -33,38 +33,49 @@ def write_onnx(model: BertModel, path: Path) -> None:
     graph.bert(model)
     size = sum(tensor.ByteSize() for tensor in graph.tensors)
     if size > LARGEST:
-        raise FirthError("too_large", "One ONNX file holds 2 GiB; this model has {size:,} bytes.", size=size)
+        raise FirthError(
+            "too_large",
+            "An ONNX file holds at most {limit:,} bytes; this model has {size:,}.",
+            limit=LARGEST,
+            size=size,
+        )
     with new_file(path) as work:
         work.write_bytes(graph.document(model).SerializeToString())
 
 
 class Graph:
-    """Nodes in the order they are computed; a value is known by the name of the node that gives it."""
+    """ONNX nodes in the order of computation; a value has the name of its node."""
 
     def __init__(self, onnx: Any) -> None:
         self.onnx, self.nodes, self.tensors = onnx, list[Any](), list[Any]()
 
     def node(self, kind: str, *inputs: str, **settings: Any) -> str:
+        """Add a node and return the name of its output."""
         name = f"{kind}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], name=name, **settings))
         return name
 
     def array(self, values: Any, dtype: Any = np.float32) -> str:
+        """Add a constant and return its name."""
         name = f"array_{len(self.tensors)}"
         array = np.array(values, dtype=dtype, order="C")
         self.tensors.append(self.onnx.numpy_helper.from_array(array, name))
         return name
 
     def integers(self, *values: int) -> str:
+        """Add an integer constant and return its name."""
         return self.array(values, np.int64)
 
     def linear(self, x: str, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> str:
+        """Add a linear layer."""
         return self.node("Add", self.node("MatMul", x, self.array(weight.T)), self.array(bias))
 
     def norm(self, x: str, gain: NDArray[np.float32], shift: NDArray[np.float32], epsilon: float) -> str:
+        """Add a layer norm."""
         return self.node("LayerNormalization", x, self.array(gain), self.array(shift), axis=-1, epsilon=epsilon)
 
     def activated(self, x: str, kind: str) -> str:
+        """Add an activation function."""
         if kind == "relu":
             return self.node("Relu", x)
         if kind == "gelu":
@@ -77,6 +88,7 @@ class Graph:
         return self.node("Mul", half, self.node("Add", nonlinear, self.array(1.0)))
 
     def bert(self, model: BertModel) -> None:
+        """Add the whole model."""
         size = model.size
         tokens, positions, segment, gain, shift, *rest = arrays_of(model.net)
         length = self.node("Slice", self.node("Shape", "input_ids"), self.integers(1), self.integers(2))
@@ -97,6 +109,7 @@ class Graph:
         self.nodes.append(self.onnx.helper.make_node("Identity", [pooled], ["sentence_embedding"]))
 
     def block(self, x: str, padding_bias: str, arrays: Sequence[NDArray[np.float32]], size: Any) -> str:
+        """Add a Transformer block."""
         qkv, qkv_bias, out, out_bias, gain, shift, wide, wide_bias, back, back_bias, last_gain, last_shift = arrays
         joined = self.linear(x, qkv, qkv_bias)
         heads = []
@@ -116,6 +129,7 @@ class Graph:
         return self.norm(self.node("Add", x, self.linear(hidden, back, back_bias)), last_gain, last_shift, size.epsilon)
 
     def combined(self, states: list[str], how: str) -> str:
+        """Add the combination of several layers."""
         if len(states) == 1:
             return states[0]
         if how == "concat":
@@ -123,6 +137,7 @@ class Graph:
         return self.node("Mean" if how == "mean" else "Sum", *states)
 
     def pooled(self, x: str, real: str, how: str) -> str:
+        """Add the pooling of tokens."""
         if how == "cls":
             return self.node("Gather", x, self.array(0, np.int64), axis=1)
         mask = self.node("Unsqueeze", real, self.integers(2))  # (texts, tokens, 1)
@@ -138,6 +153,7 @@ class Graph:
         )
 
     def document(self, model: BertModel) -> Any:
+        """Return the checked ONNX model."""
         make, types = self.onnx.helper, self.onnx.TensorProto
         inputs = [
             make.make_tensor_value_info(name, types.INT64, ["texts", "tokens"])
