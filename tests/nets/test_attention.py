@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
+from refusing import refuses
 from torch import nn
 
-from firth.core.errors import FirthError
 from firth.nets.attention import (
     Bahdanau,
     Cache,
@@ -117,12 +117,12 @@ def test_a_cache_gives_what_the_whole_gives():
     cache = Cache(2, 2, 7, 4, x)
     parts = [attention(part, causal=True, cache=cache) for part in x.split([3, 1, 2, 1], dim=1)]
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, atol=1e-6, rtol=1e-5)
-    with pytest.raises(FirthError, match="holds 7 places; 8"):
+    with refuses("text_too_long", limit=7, tokens=8):
         attention(x[:, :1], causal=True, cache=cache)
     cache.select(torch.tensor([1, 1]))
     assert torch.equal(cache.keys[0], cache.keys[1])
 
 
 def test_heads_must_divide_the_dimension():
-    with pytest.raises(FirthError, match="multiple of heads; got 10 and 3"):
+    with refuses("invalid_value", option="dim", got=10, heads=3):
         MultiHead(10, 3)

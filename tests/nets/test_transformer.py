@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from refusing import refuses
 
-from firth.core.errors import FirthError
 from firth.nets.attention import traced_copy
 from firth.nets.positions import sinusoids
 from firth.nets.recurrent import RecurrentTranslator
@@ -102,7 +102,7 @@ def test_weights_can_be_had_from_a_net_that_runs_the_fast_path():
 
 
 def test_too_long_is_named():
-    with pytest.raises(FirthError, match="13 tokens is longer than this model's context of 12"):
+    with refuses("text_too_long", tokens=13, limit=12):
         Decoder(20, SMALL)(torch.zeros(1, 13, dtype=torch.long))
 
 

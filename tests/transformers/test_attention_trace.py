@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import refuses
 from tiny import tiny_bert, tiny_gpt
 
 import firth
-from firth import FirthError
 from firth.data.world import World
 
 PAIRS = list(World(seed=4).translations(60))
@@ -62,15 +62,11 @@ def test_the_net_is_left_as_it_was(models):
 
 
 def test_what_is_refused(models):
-    for place, rule in (
-        ({"layer": 3}, "layer must be from 1 to 2; got 3"),
-        ({"head": 0}, "head must be from 1 to 2; got 0"),
-        ({"query": 9}, "query must be from 1 to 4; got 9"),
-    ):
-        with pytest.raises(FirthError, match=rule):
-            models["bert"].attention_steps("the king", **{"layer": 1, "head": 1, "query": 1} | place)
+    for name, got, limit in (("layer", 3, 2), ("head", 0, 2), ("query", 9, 4)):
+        with refuses("invalid_value", name=name, got=got, limit=limit):
+            models["bert"].attention_steps("the king", **{"layer": 1, "head": 1, "query": 1} | {name: got})
     assert models["lstm"].attention(PAIRS[0].source).weights.sum() > 0
-    with pytest.raises(FirthError, match="The attention of an lstm adds"):
+    with refuses("unsupported_model", architecture="lstm"):
         models["lstm"].attention_steps(PAIRS[0].source, layer=1, head=1, query=1)
-    with pytest.raises(FirthError, match="reads one text"):
+    with refuses("unsupported_model", got=2):
         models["gpt"].attention_steps("a", "b", layer=1, head=1, query=1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from refusing import refuses
 from tiny import tiny_gpt
 
-from firth.core.errors import FirthError
 from firth.nets.transformer import Decoder, Size
 from firth.transformers.language_modeling import DecodingState, Sampling, generate_ids, native_decoder
 
@@ -89,18 +89,19 @@ def test_chances_are_those_of_sampling():
 
 def test_what_writing_refuses():
     model = tiny_gpt(places=8)
-    for settings, rule in (
-        ({"generated": [99999]}, "Tokens have numbers from 0 to"),
-        ({"tokens": 0}, "at least 1"),
-        ({"k": 0}, "at least 1"),
-        ({"tokens": 9}, "do not fit the context of 8"),
-        ({"temperature": -1}, "temperature must be at least 0"),
-        ({"seed": 2**64}, "whole number of 64 bits"),
+    last = len(model.tokenizer) - 1
+    for settings, code, values in (
+        ({"generated": [99999]}, "unknown_token", {"limit": last, "got": 99999}),
+        ({"tokens": 0}, "invalid_value", {"tokens": 0, "k": 10}),
+        ({"k": 0}, "invalid_value", {"tokens": 1, "k": 0}),
+        ({"tokens": 9}, "text_too_long", {"tokens": 9, "limit": 8}),
+        ({"temperature": -1}, "invalid_value", {"option": "temperature", "got": -1}),
+        ({"seed": 2**64}, "invalid_value", {"option": "seed", "got": 2**64}),
     ):
-        with pytest.raises(FirthError, match=rule):
+        with refuses(code, **values):
             model.generate_tokens("the", **settings)
-    with pytest.raises(FirthError, match="Tokens have numbers from 0 to"):
+    with refuses("unknown_token", limit=last, got=-1):
         model.token_probabilities("the", [-1])
-    with pytest.raises(FirthError, match="do not fit the context of 8"):
+    with refuses("text_too_long", limit=8):
         model.token_probabilities("the", [1] * 9)
     assert model.token_probabilities("the", []) == []

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from breaking import Breaks, Notes
+from refusing import refuses
 from torch.nn import functional
 
 import firth
@@ -76,10 +77,9 @@ def test_what_is_left_out_is_told():
     pairs = [*PAIRS[:5], Pair("", "a dog"), Pair("a dog", "  "), Pair("dog " * 20, "dog")]
     found = encode(pairs, tokenizer(), 70, report, "pairs")
     assert len(found) == 5
-    assert report.notes == [
-        "2 of 8 pairs have an empty side and were left out.",
-        "1 of 8 pairs are longer than context_length=70 tokens and were left out.",
-    ]
+    assert report.codes == ["empty_pairs", "long_pairs"]
+    assert "2 of 8 pairs" in report.notes[0] and "1 of 8 pairs" in report.notes[1]
+    assert "context_length=70" in report.notes[1]
 
 
 def test_marks_in_a_text_are_text():
@@ -180,5 +180,5 @@ def test_a_context_of_any_length_is_learned_to_its_end():
     method = firth.Seq2Seq(layers=1, dim=8, heads=2, context_length=9, tokenizer="characters", epochs=1, held_out=0.0)
     model = method.fit([("abcdefgh", "hgfedcba")], firth.Run(threads=1))
     assert model.training["pairs"] == 1
-    with pytest.raises(firth.FirthError, match="10 tokens, its end among them; this model reads at most 9"):
+    with refuses("text_too_long", tokens=10, limit=9):
         model.translations(["abcdefghh"])

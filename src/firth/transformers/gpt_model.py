@@ -297,7 +297,7 @@ class GPTModel(TracesAttention, ContextualModel, Model):
         """Return the attention trace of a text; each token attends to itself and earlier tokens."""
         if other is not None:
             raise FirthError(
-                "unsupported_model", "A language model has attention for one text, not for a pair; got two texts."
+                "unsupported_model", "A language model has attention for one text; got {got} texts.", got=2
             )
         ids = self.ids(text)
         net, parts = traced_copy(self.net)
