@@ -41,7 +41,7 @@ def test_what_goes_wrong_is_one_line(call, tmp_path):
     text, empty = write_text(tmp_path), tmp_path / "empty.txt"
     empty.write_text("\n\n")
     for arguments, why in (
-        ((text, "--dim", "10", "--heads", "4"), "dim must be a multiple of heads; got 10 and 4"),
+        ((text, "--dim", "10", "--heads", "4"), "dim must be a multiple of heads; got dim=10 and heads=4"),
         ((text, "--size", "huge"), "'huge' is not one of 'tiny', 'mini', 'small', 'base'"),
         ((text, "--mask-rate", "0"), "mask_rate must be at least 0.001; got 0.0"),
         ((text, "--tokenizer", tmp_path / "nowhere"), "Cannot read"),

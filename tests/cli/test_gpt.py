@@ -112,7 +112,7 @@ def test_attention_as_table_json_picture_and_page(call, writer, tmp_path):
 
 def test_what_goes_wrong_is_one_line(call, writer, model, tmp_path):
     for arguments, why in (
-        (("generate", writer, "the king", "--tokens", 100), "do not fit the context of 30"),
+        (("generate", writer, "the king", "--tokens", 100), "exceeds the context_length of 30"),
         (("generate", writer, "--temperature", -1), "temperature must be at least 0; got -1.0"),
         (("generate", model, "the king"), "does not write text (skipgram)"),
         (("attention", model, "the king"), "does not attend (skipgram)"),

@@ -80,7 +80,7 @@ def test_rows_on_standard_output_and_what_is_said(call, bert):
     result = call("embed", bert, "-", "--precision", "int8", input=f"the king sleeps\n\n☃\n{long}\n")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["unknown"] for row in rows] == [0, 0, 1, 0] and len(rows[0]["vector"]) == 16
-    assert "1 of 4 texts have more than 32 tokens and were cut" in result.stderr
+    assert "1 of 4 texts were truncated to 32 tokens" in result.stderr
     assert "tokens are unknown to the tokenizer" in result.stderr
     chunked = call("embed", bert, "-", "--long", "chunk", input=f"{long}\n")
     assert chunked.exit_code == 0 and "cut" not in chunked.stderr
@@ -270,9 +270,9 @@ def test_words_go_to_shards_too(call, model, text, tmp_path):
     ("flags", "part"),
     [
         (("--layers", "a"), "whole numbers"),
-        (("--layers", "9"), "A layer must be from 0"),
-        (("--max-tokens", "2"), "max_tokens must leave room"),
-        (("--max-tokens", "99"), "The model has 32 places"),
+        (("--layers", "9"), "layers must be from 0"),
+        (("--max-tokens", "2"), "max_tokens must be 0 or at least 3"),
+        (("--max-tokens", "99"), "max_tokens must be at most 32"),
         (("--precision", "bf16", "--device", "cpu"), "precision must be auto, float32 or int8"),
         (("--smoothing", "0.1"), "does not average any"),
         (("--shard-rows", "0", "-o", "folder"), "at least 1 row"),
