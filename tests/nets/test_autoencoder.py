@@ -21,13 +21,13 @@ def some_code(rows: int = 5, dim: int = 3) -> Code:
 def test_kl_is_its_closed_form_and_its_mean_over_draws():
     code = some_code()
     deviation = torch.exp(0.5 * code.logvar)
-    found = divergences(code)
-    here, prior = Normal(code.mean, deviation), Normal(torch.zeros(()), torch.ones(()))
-    torch.testing.assert_close(found, kl_divergence(here, prior))
+    kl = divergences(code)
+    posterior, prior = Normal(code.mean, deviation), Normal(torch.zeros(()), torch.ones(()))
+    torch.testing.assert_close(kl, kl_divergence(posterior, prior))
     noise = torch.randn(60_000, *code.mean.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     points = sample_code(code, noise)
-    estimate = (here.log_prob(points) - prior.log_prob(points)).mean(0)
-    torch.testing.assert_close(found, estimate, atol=0.03, rtol=0.03)
+    estimate = (posterior.log_prob(points) - prior.log_prob(points)).mean(0)
+    torch.testing.assert_close(kl, estimate, atol=0.03, rtol=0.03)
     assert divergences(Code(torch.zeros(2, 3), torch.zeros(2, 3))).abs().sum() == 0
 
 
@@ -64,9 +64,9 @@ def test_a_row_costs_minus_the_logarithm_of_its_probability():
     expected = -Normal(0.4, math.exp(-0.5)).log_prob(torch.tensor(1.0)) - Categorical(
         logits=torch.tensor([1.0, 2.0, -1.0])
     ).log_prob(torch.tensor(1))
-    found = net.row_losses(outputs, numbers, ids)
-    assert math.isclose(found[0].item(), float(expected), rel_tol=1e-6)
-    assert found[1].item() == 0.0  # all that could vary is missing
+    losses = net.row_losses(outputs, numbers, ids)
+    assert math.isclose(losses[0].item(), float(expected), rel_tol=1e-6)
+    assert losses[1].item() == 0.0  # all that could vary is missing
 
 
 def test_a_missing_cell_is_not_seen_and_known_to_be_missing():

@@ -54,19 +54,19 @@ print(json.dumps(found))
 
 def test_every_kernel_compiles_for_a_card_that_is_not_here(tmp_path: Path) -> None:
     # A process of its own, without the interpreter and with nothing compiled before.
-    given = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    done = subprocess.run(
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    result = subprocess.run(
         [sys.executable, "-c", COMPILED],
-        env={**given, "TRITON_CACHE_DIR": str(tmp_path)},
+        env={**environment, "TRITON_CACHE_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert not done.returncode, done.stderr
-    found = json.loads(done.stdout)
-    assert len(found) == 13
-    assert all(size > 1000 for _, size in found.values())
-    ways = {"short": ("forward", "backward"), "long": ("forward", "queries", "keys")}
-    attending = [f"{part}_attention.{way}_kernel" for part in ways for way in ways[part]]
+    assert not result.returncode, result.stderr
+    compiled = json.loads(result.stdout)
+    assert len(compiled) == 13
+    assert all(size > 1000 for _, size in compiled.values())
+    kernels = {"short": ("forward", "backward"), "long": ("forward", "queries", "keys")}
+    attending = [f"{part}_attention.{kernel}_kernel" for part in kernels for kernel in kernels[part]]
     for name in ("windows_cuda.skipgram_kernel", *attending):
-        assert found[name][0] > 0, f"{name} does not use the tensor cores"
+        assert compiled[name][0] > 0, f"{name} does not use the tensor cores"

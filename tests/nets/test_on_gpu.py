@@ -46,7 +46,7 @@ LONG = LONG.replace(
     "short_attention.attend_short(ours, starts, heads, 32)", "long_attention.attend_long(ours, starts, heads, 70)[0]"
 )
 
-BEND = """
+GELU = """
 import torch
 from firth.nets.gelu import bias_gelu
 
@@ -129,23 +129,23 @@ def errors(program: str, compiled: bool) -> list[float]:
 
 @both
 def test_attention_of_short_sequences_forward_and_back(compiled: bool) -> None:
-    found = errors(SHORT, compiled)
-    assert len(found) == 2 and max(found) < 4e-3
+    deviations = errors(SHORT, compiled)
+    assert len(deviations) == 2 and max(deviations) < 4e-3
 
 
 @both
 def test_attention_of_longer_sequences_forward_and_back(compiled: bool) -> None:
-    found = errors(LONG, compiled)
-    assert len(found) == 2 and max(found) < 4e-3
+    deviations = errors(LONG, compiled)
+    assert len(deviations) == 2 and max(deviations) < 4e-3
 
 
 @both
 def test_bias_and_gelu_forward_and_back(compiled: bool) -> None:
-    found = errors(BEND, compiled)
-    assert len(found) == 6 and max(found) < 2e-3
+    deviations = errors(GELU, compiled)
+    assert len(deviations) == 6 and max(deviations) < 2e-3
 
 
 @both
 def test_loss_of_tokens_forward_and_back(compiled: bool) -> None:
-    found = errors(LOSS, compiled)
-    assert len(found) == 7 and max(found) < 4e-3
+    deviations = errors(LOSS, compiled)
+    assert len(deviations) == 7 and max(deviations) < 4e-3

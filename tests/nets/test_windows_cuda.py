@@ -82,11 +82,11 @@ def answer(program: str) -> Any:
 
 def compared(*cases: tuple[Any, ...]) -> list[dict[str, Any]]:
     program = f"{WINDOWS}\nprint(json.dumps([compared(*case) for case in {cases!r}]))"
-    found: list[dict[str, Any]] = answer(program)
-    for row in found:
+    results: list[dict[str, Any]] = answer(program)
+    for row in results:
         assert row["pairs"][0] == row["pairs"][1] > 12
         assert row["padding"] == 0
-    return found
+    return results
 
 
 def test_one_window_after_the_other_is_what_the_twin_does() -> None:
@@ -116,6 +116,6 @@ def test_products_of_halves_are_near_enough() -> None:
 
 
 def test_walks_are_those_of_the_cpu() -> None:
-    found = answer(WALKS)
-    assert len(found) == 12
-    assert all(ids and starts and size > 60 for ids, starts, size in found)
+    walks = answer(WALKS)
+    assert len(walks) == 12
+    assert all(ids and starts and size > 60 for ids, starts, size in walks)

@@ -38,19 +38,19 @@ def models():
 def test_steps_lead_to_the_weights(models, name, text, other):
     """softmax(q·k / √d) v by hand, from the query, the keys and the values that are told."""
     model = models[name]
-    whole = model.attention(text, other)
-    layers, heads, queries, keys = whole.weights.shape
+    attention = model.attention(text, other)
+    layers, heads, queries, keys = attention.weights.shape
     for layer, head, query in ((1, 1, 1), (layers, heads, queries), (2, 1, 3)):
-        found = model.attention_steps(text, other, layer=layer, head=head, query=query)
-        scores = found.keys.astype(float) @ found.query.astype(float)
-        np.testing.assert_allclose(found.scores, scores, atol=1e-5)
-        np.testing.assert_allclose(found.scaled, scores / np.sqrt(len(found.query)), atol=1e-5)
-        raised = np.where(found.allowed, np.exp(found.scaled - found.scaled[found.allowed].max()), 0)
-        np.testing.assert_allclose(found.weights, raised / raised.sum(), atol=1e-6)
-        np.testing.assert_allclose(found.weights, whole.weights[layer - 1, head - 1, query - 1], atol=1e-6)
-        np.testing.assert_allclose(found.output, found.weights @ found.values, atol=1e-5)
-        seen = query if name == "gpt" else keys  # a language model does not look ahead
-        assert found.allowed.tolist() == [True] * seen + [False] * (keys - seen)
+        steps = model.attention_steps(text, other, layer=layer, head=head, query=query)
+        scores = steps.keys.astype(float) @ steps.query.astype(float)
+        np.testing.assert_allclose(steps.scores, scores, atol=1e-5)
+        np.testing.assert_allclose(steps.scaled, scores / np.sqrt(len(steps.query)), atol=1e-5)
+        exponentials = np.where(steps.allowed, np.exp(steps.scaled - steps.scaled[steps.allowed].max()), 0)
+        np.testing.assert_allclose(steps.weights, exponentials / exponentials.sum(), atol=1e-6)
+        np.testing.assert_allclose(steps.weights, attention.weights[layer - 1, head - 1, query - 1], atol=1e-6)
+        np.testing.assert_allclose(steps.output, steps.weights @ steps.values, atol=1e-5)
+        visible = query if name == "gpt" else keys  # a language model does not look ahead
+        assert steps.allowed.tolist() == [True] * visible + [False] * (keys - visible)
 
 
 def test_the_net_is_left_as_it_was(models):

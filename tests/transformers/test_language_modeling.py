@@ -10,7 +10,7 @@ from tiny import tiny_gpt
 from firth.nets.transformer import Decoder, Size
 from firth.transformers.language_modeling import DecodingState, Sampling, generate_ids, native_decoder
 
-WORDS = 11
+VOCABULARY = 11
 
 
 def make_net(positions: str, activation: str) -> Decoder:
@@ -29,41 +29,41 @@ def make_net(positions: str, activation: str) -> Decoder:
 @torch.inference_mode()
 def test_each_token_has_the_logits_of_the_whole_text(positions: str, activation: str) -> None:
     net, ids = make_net(positions, activation), [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
-    whole = net.logits(net(torch.tensor([ids])))[0, :, :WORDS]
-    reading = DecodingState(net, WORDS, native_decoder(net, WORDS))
-    found = [reading.logits(ids[:4]), *(reading.logits([token]) for token in ids[4:])]
-    torch.testing.assert_close(torch.stack(found), whole[3:], atol=1e-4, rtol=1e-4)
+    expected = net.logits(net(torch.tensor([ids])))[0, :, :VOCABULARY]
+    state = DecodingState(net, VOCABULARY, native_decoder(net, VOCABULARY))
+    logits = [state.logits(ids[:4]), *(state.logits([token]) for token in ids[4:])]
+    torch.testing.assert_close(torch.stack(logits), expected[3:], atol=1e-4, rtol=1e-4)
 
 
 def test_a_full_context_slides_with_the_writer() -> None:
     net = make_net("learned", "gelu")
-    found = list(generate_ids(net, WORDS, [1, 2], 60, Sampling(temperature=0), slide=True))
-    assert len(found) == 60
-    known = [1, 2, *found]
-    again = next(generate_ids(net, WORDS, known[11:21], 1, Sampling(temperature=0), slide=False))
-    assert known[21] == again  # the first that was written after the older half was forgotten
+    generated = list(generate_ids(net, VOCABULARY, [1, 2], 60, Sampling(temperature=0), slide=True))
+    assert len(generated) == 60
+    history = [1, 2, *generated]
+    again = next(generate_ids(net, VOCABULARY, history[11:21], 1, Sampling(temperature=0), slide=False))
+    assert history[21] == again  # the first that was written after the older half was forgotten
 
 
 def test_writing_tells_the_candidates_of_each_step():
     model = tiny_gpt()
-    whole = "".join(model.generate("the king", 6, temperature=0))
-    written = model.generate_tokens("the king", tokens=6, k=4, temperature=0)
-    assert model.tokenizer.decode([step.token.id for step in written]) == whole
-    for step in written:
+    text = "".join(model.generate("the king", 6, temperature=0))
+    steps = model.generate_tokens("the king", tokens=6, k=4, temperature=0)
+    assert model.tokenizer.decode([step.token.id for step in steps]) == text
+    for step in steps:
         assert step.token == step.candidates[0] and len(step.candidates) == 4 and step.token.chance == 1
         assert [each.probability for each in step.candidates] == sorted(
             (each.probability for each in step.candidates), reverse=True
         )
     # Tokens that were taken are read as they are: the third step follows from the first two.
-    taken = [step.token.id for step in written[:2]]
-    again = model.generate_tokens("the king", taken, tokens=1, k=4, temperature=0)[0]
-    assert again.token.id == written[2].token.id
-    assert again.token.probability == pytest.approx(written[2].token.probability, rel=1e-4)
+    generated = [step.token.id for step in steps[:2]]
+    again = model.generate_tokens("the king", generated, tokens=1, k=4, temperature=0)[0]
+    assert again.token.id == steps[2].token.id
+    assert again.token.probability == pytest.approx(steps[2].token.probability, rel=1e-4)
     # And in one reading of the whole they have the probabilities that they had when they were written.
-    told = model.token_probabilities("the king", [step.token.id for step in written])
-    assert [each.text for each in told] == [step.token.text for step in written]
-    expected = [step.token.probability for step in written]
-    assert [each.probability for each in told] == pytest.approx(expected, rel=1e-3)
+    probabilities = model.token_probabilities("the king", [step.token.id for step in steps])
+    assert [each.text for each in probabilities] == [step.token.text for step in steps]
+    expected = [step.token.probability for step in steps]
+    assert [each.probability for each in probabilities] == pytest.approx(expected, rel=1e-3)
 
 
 def test_what_stands_before_a_stop_is_told_whole():

@@ -36,9 +36,9 @@ LONG = "the bank of the river and the bank of the country, " * 60  # 722 tokens
 
 @pytest.fixture(scope="module")
 def model() -> BertModel:
-    found = firth.load(MINILM)
-    assert isinstance(found, BertModel)
-    return found
+    opened = firth.load(MINILM)
+    assert isinstance(opened, BertModel)
+    return opened
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +68,9 @@ def test_the_same_vectors_as_sentence_transformers(model, theirs):
 
 def test_truncated_like_sentence_transformers_but_said(model, theirs):
     with warns_code("texts_truncated") as issued:
-        found = embed(model, [*TEXTS, LONG])
+        rows = embed(model, [*TEXTS, LONG])
     assert len(issued) == 1 and "1 of 7" in str(issued[0]) and "256 tokens" in str(issued[0])
-    np.testing.assert_allclose(found[-1], theirs.encode([LONG])[0], atol=2e-6)
+    np.testing.assert_allclose(rows[-1], theirs.encode([LONG])[0], atol=2e-6)
 
 
 @pytest.mark.parametrize("how", ["mean", "cls", "max", "sum"])
@@ -80,14 +80,14 @@ def test_truncated_like_sentence_transformers_but_said(model, theirs):
 )
 def test_any_layers_and_pooling(model, how, layers, combine):
     """Against the hidden states, text by text."""
-    found = embed(model, pooling=Pooling(how=how, layers=layers, combine=combine))
-    for row, text in zip(found, TEXTS, strict=True):
+    rows = embed(model, pooling=Pooling(how=how, layers=layers, combine=combine))
+    for row, text in zip(rows, TEXTS, strict=True):
         states = model.states(text)[list(layers)]  # (chosen, tokens, dim)
         joined = {"mean": states.mean(0), "sum": states.sum(0), "concat": np.concatenate(list(states), axis=-1)}[
             combine
         ]
-        right = {"mean": joined.mean(0), "cls": joined[0], "max": joined.max(0), "sum": joined.sum(0)}[how]
-        np.testing.assert_allclose(row, right, atol=1e-5 * max(1, np.abs(right).max()))
+        expected = {"mean": joined.mean(0), "cls": joined[0], "max": joined.max(0), "sum": joined.sum(0)}[how]
+        np.testing.assert_allclose(row, expected, atol=1e-5 * max(1, np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("whitened", [False, True])
@@ -118,24 +118,24 @@ def test_int8_is_near(model):
 
 def test_chunks_are_pooled(model):
     pooling = Pooling(max_tokens=256, long="chunk")
-    read = model.read([LONG[: len(LONG) // 2]])[0].ids  # short enough to be read whole
-    assert 256 < len(read) < 512
-    chunks = [[read[0], *read[1:-1][at : at + 254], read[-1]] for at in (0, 254)]
+    ids = model.read([LONG[: len(LONG) // 2]])[0].ids  # short enough to be read whole
+    assert 256 < len(ids) < 512
+    chunks = [[ids[0], *ids[1:-1][at : at + 254], ids[-1]] for at in (0, 254)]
     with torch.inference_mode():
-        given = model.tensors(chunks)
-        rows = Pooling()(model.net.states(*given), given[-1], 6).numpy()
+        inputs = model.tensors(chunks)
+        rows = Pooling()(model.net.states(*inputs), inputs[-1], 6).numpy()
     sizes = np.array([len(chunk) for chunk in chunks])
-    found = embed(model, [TEXTS[0], LONG[: len(LONG) // 2], TEXTS[1]], pooling=pooling)
-    np.testing.assert_allclose(found[1], (rows * sizes[:, None]).sum(0) / sizes.sum(), atol=1e-5)
-    np.testing.assert_allclose(found[[0, 2]], embed(model, TEXTS[:2], pooling=Pooling()), atol=0)
+    vectors = embed(model, [TEXTS[0], LONG[: len(LONG) // 2], TEXTS[1]], pooling=pooling)
+    np.testing.assert_allclose(vectors[1], (rows * sizes[:, None]).sum(0) / sizes.sum(), atol=1e-5)
+    np.testing.assert_allclose(vectors[[0, 2]], embed(model, TEXTS[:2], pooling=Pooling()), atol=0)
     for how in ("max", "sum"):
         parts = [
             model.tokenizer.decode(chunk) for chunk in chunks
         ]  # lower case and single spaces: cut into the same tokens again
         each = embed(model, parts, pooling=Pooling(how=how))
-        right = each.max(0) if how == "max" else each.sum(0)
+        expected = each.max(0) if how == "max" else each.sum(0)
         whole = embed(model, [LONG[: len(LONG) // 2]], pooling=Pooling(how=how, max_tokens=256, long="chunk"))
-        np.testing.assert_allclose(whole[0], right, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(whole[0], expected, rtol=1e-4, atol=1e-4)
 
 
 def test_long_texts_are_refused_where_asked(model):
@@ -144,10 +144,10 @@ def test_long_texts_are_refused_where_asked(model):
 
 
 def test_a_megabyte_of_one_word_is_one_unknown_token(model):
-    found = model.pool(["x" * 1_000_000, "x y", ""], device="cpu")
-    assert found.unknown.tolist() == [1, 0, 0] and found.known.tolist() == [0, 2, 0]
-    assert np.isfinite(found.matrix).all()
-    assert not np.allclose(found.matrix[0], found.matrix[2])
+    pooled = model.pool(["x" * 1_000_000, "x y", ""], device="cpu")
+    assert pooled.unknown.tolist() == [1, 0, 0] and pooled.known.tolist() == [0, 2, 0]
+    assert np.isfinite(pooled.matrix).all()
+    assert not np.allclose(pooled.matrix[0], pooled.matrix[2])
 
 
 def test_odd_inputs(model):
@@ -324,9 +324,9 @@ def test_the_layout_of_older_sentence_transformers(model, copied):
         path.rename(copied / "0_Transformer" / path.name)
     rewrite(copied / "modules.json", lambda given: [{**given[0], "path": "0_Transformer"}, *given[1:]])
     (copied / "config.json").write_text('{"__version__": "0.3.6"}')
-    found = firth.load(copied)
-    assert found.pooling == model.pooling and np.array_equal(embed(found), embed(model))
-    np.testing.assert_allclose(embed(found), SentenceTransformer(str(copied), device="cpu").encode(TEXTS), atol=2e-6)
+    opened = firth.load(copied)
+    assert opened.pooling == model.pooling and np.array_equal(embed(opened), embed(model))
+    np.testing.assert_allclose(embed(opened), SentenceTransformer(str(copied), device="cpu").encode(TEXTS), atol=2e-6)
     (copied / "0_Transformer/config.json").unlink()
     with refuses("incomplete_model", path=copied / "modules.json", path_2=copied / "0_Transformer"):
         firth.load(copied)
@@ -389,12 +389,12 @@ def test_settings_that_are_not_followed_are_told(copied, file, setting):
 def test_a_dense_with_activation_is_refused(model, copied, tmp_path):
     rewrite(copied / "modules.json", lambda given: [*given[:2], {**given[1], "path": "2_Dense", "type": "x.Dense"}])
     (copied / "2_Dense").mkdir()
-    facts = {"in_features": 384, "out_features": 2, "bias": True, "activation_function": "torch.nn.Tanh"}
-    (copied / "2_Dense/config.json").write_text(json.dumps(facts))
+    config = {"in_features": 384, "out_features": 2, "bias": True, "activation_function": "torch.nn.Tanh"}
+    (copied / "2_Dense/config.json").write_text(json.dumps(config))
     with refuses("unsupported_architecture", folder=copied / "2_Dense", activation="torch.nn.Tanh"):
         firth.load(copied)
-    facts["activation_function"] = "torch.nn.modules.linear.Identity"
-    (copied / "2_Dense/config.json").write_text(json.dumps(facts))
+    config["activation_function"] = "torch.nn.modules.linear.Identity"
+    (copied / "2_Dense/config.json").write_text(json.dumps(config))
     with refuses("unsafe_pickle", folder=copied / "2_Dense", parent=copied):
         firth.load(copied)
     weight = np.random.default_rng(0).normal(size=(2, 384)).astype(np.float32)

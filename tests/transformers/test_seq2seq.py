@@ -36,24 +36,24 @@ def model(request) -> Translator:
 
 def test_the_invented_language_is_learned(model):
     """Its grammar moves verbs and adjectives and makes words agree: a copy of the source will not do."""
-    found = model.translate(SOURCES)
-    exact = np.mean([text == right for text, right in zip(found, TARGETS, strict=True)])
-    assert len(TEST) > 250 and exact >= 0.95 and bleu(found, TARGETS) >= 95
+    translations = model.translate(SOURCES)
+    exact = np.mean([text == target for text, target in zip(translations, TARGETS, strict=True)])
+    assert len(TEST) > 250 and exact >= 0.95 and bleu(translations, TARGETS) >= 95
     assert bleu(SOURCES, TARGETS) < 1
 
 
 def test_figures_tell_of_the_run(model):
-    figures = model.training
-    assert (figures["pairs"], figures["held_out_pairs"]) == (5880, 120) and figures["vocabulary"] == 400
-    assert figures["perplexity"] < 1.5 < figures["held_out"][0]["perplexity"]
-    assert figures["held_out_loss"] == pytest.approx(
-        min(found["held_out_loss"] for found in figures["held_out"]), rel=1e-4
+    metrics = model.training
+    assert (metrics["pairs"], metrics["held_out_pairs"]) == (5880, 120) and metrics["vocabulary"] == 400
+    assert metrics["perplexity"] < 1.5 < metrics["held_out"][0]["perplexity"]
+    assert metrics["held_out_loss"] == pytest.approx(
+        min(measurement["held_out_loss"] for measurement in metrics["held_out"]), rel=1e-4
     )
 
 
 def test_a_beam_finds_what_is_at_least_as_likely_as_greedy_search_does(model):
     greedy, beam = (
-        np.array([found.score for found in model.translations(SOURCES[:100], beam=beam, length_penalty=0)])
+        np.array([translation.score for translation in model.translations(SOURCES[:100], beam=beam, length_penalty=0)])
         for beam in (1, 4)
     )
     assert (beam >= greedy - 1e-4).mean() > 0.97 and beam.mean() >= greedy.mean() - 1e-5
@@ -62,33 +62,33 @@ def test_a_beam_finds_what_is_at_least_as_likely_as_greedy_search_does(model):
 def test_neighbours_in_a_batch_change_nothing(model):
     together = model.translations(SOURCES[:20])
     alone = [model.translations([text])[0] for text in SOURCES[:20]]
-    assert [found.text for found in together] == [found.text for found in alone]
+    assert [translation.text for translation in together] == [translation.text for translation in alone]
     np.testing.assert_allclose([f.score for f in together], [f.score for f in alone], atol=1e-4)
 
 
 def test_it_shows_where_each_token_looks(model):
     source, target = TEST[0]
-    found = model.attention(source, target)
+    attention = model.attention(source, target)
     shape = (model.method.layers, 4 if model.method.architecture == "transformer" else 1)
-    assert found.weights.shape == (*shape, len(found.queries), len(found.keys))
-    np.testing.assert_allclose(found.weights.sum(-1), 1, atol=1e-5)
-    assert "".join(found.keys) == source + "</s>" and "".join(found.queries) == target + "</s>"
+    assert attention.weights.shape == (*shape, len(attention.queries), len(attention.keys))
+    np.testing.assert_allclose(attention.weights.sum(-1), 1, atol=1e-5)
+    assert "".join(attention.keys) == source + "</s>" and "".join(attention.queries) == target + "</s>"
     own = model.attention(source)
     assert "".join(own.queries) == model.translate([source])[0] + "</s>"
-    assert not np.allclose(found.weights[..., 0, :], found.weights[..., -1, :], atol=0.01)
+    assert not np.allclose(attention.weights[..., 0, :], attention.weights[..., -1, :], atol=0.01)
 
 
 def test_the_first_noun_is_looked_for_where_it_stands(model):
     """ "some dogs …" and "a big dog …": the noun comes first in the other language, and second or third in English."""
     hits = []
     for source, target in TEST[:40]:
-        found = model.attention(source, target)
+        attention = model.attention(source, target)
         noun = source.split()[2 if len(source.split()) > 3 and source.split()[1] in ADJECTIVES else 1]
-        ends = np.cumsum([len(key) for key in found.keys])
+        ends = np.cumsum([len(key) for key in attention.keys])
         begin = source.index(" " + noun)
-        inside = (ends > begin) & (ends - [len(key) for key in found.keys] < begin + 1 + len(noun))
-        share = found.weights.max(axis=(0, 1))[0]  # of the first token, by the head that looks there most
-        hits.append(share[inside].max() > 2 / len(found.keys))
+        inside = (ends > begin) & (ends - [len(key) for key in attention.keys] < begin + 1 + len(noun))
+        weights = attention.weights.max(axis=(0, 1))[0]  # of the first token, by the head that looks there most
+        hits.append(weights[inside].max() > 2 / len(attention.keys))
     assert np.mean(hits) > 0.8
 
 
