@@ -127,7 +127,7 @@ def test_what_goes_wrong_is_one_line(call, writer, model, tmp_path):
                 (("--head", 2), "head=2 needs the layer it belongs to"),
             )
         ),
-        (("attention", writer, "the king", "a pair"), "pair is for translators"),
+        (("attention", writer, "the king", "a pair"), "attention for one text; got 2 texts"),
     ):
         result = call(*arguments)
         assert result.exit_code == 1 and why in result.stderr and result.stderr.count("\n") == 1
