@@ -30,7 +30,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(2)
     method = firth.BERT(layers=2, dim=16, heads=2, context_length=32)
     tokenizer = firth.WordPiece(size=300).train(SENTENCES)
-    net = Bert(len(tokenizer), size_of(method), masked=False, following=False)
+    net = Bert(len(tokenizer), size_of(method), masked=False, next_sentence=False)
     for part in net.parameters():
         torch.nn.init.normal_(part, std=0.3)
     folder = tmp_path_factory.mktemp("bert") / "model"
