@@ -80,7 +80,7 @@ def test_rows_on_standard_output_and_what_is_said(call, bert):
     result = call("embed", bert, "-", "--precision", "int8", input=f"the king sleeps\n\n☃\n{long}\n")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["unknown"] for row in rows] == [0, 0, 1, 0] and len(rows[0]["vector"]) == 16
-    assert "1 of 4 texts were truncated to 32 tokens" in result.stderr
+    assert "1 of 4 texts have more than 32 tokens and were cut" in result.stderr
     assert "tokens are unknown to the tokenizer" in result.stderr
     chunked = call("embed", bert, "-", "--long", "chunk", input=f"{long}\n")
     assert chunked.exit_code == 0 and "cut" not in chunked.stderr
