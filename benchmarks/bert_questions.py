@@ -31,7 +31,8 @@ from firth.transformers.bert_model import BertModel
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "results" / "bert-questions.md"
 ASKED = 400  # sentences
 SETTINGS: dict[str, Any] = {
-    "layers": 2, "dim": 64, "heads": 4, "hidden": 128, "context": 64, "vocabulary": 340, "dropout": 0.0,
+    "layers": 2, "dim": 64, "heads": 4, "feedforward_dim": 128,
+    "context_length": 64, "vocabulary_size": 340, "dropout": 0.0,
     "batch_tokens": 512, "learning_rate": 4e-3, "weight_decay": 0.01, "held_out": 0.03,
 }  # fmt: skip
 Figures = dict[str, float]
@@ -133,7 +134,17 @@ class Laboratory:
         return self.done[method, seed]
 
     def gpt(self, seed: int) -> Any:
-        names = ("layers", "dim", "heads", "hidden", "context", "vocabulary", "dropout", "batch_tokens", "weight_decay")
+        names = (
+            "layers",
+            "dim",
+            "heads",
+            "feedforward_dim",
+            "context_length",
+            "vocabulary_size",
+            "dropout",
+            "batch_tokens",
+            "weight_decay",
+        )
         method = firth.GPT(**{name: SETTINGS[name] for name in names}, learning_rate=4e-3, epochs=self.epochs)
         return method.fit(self.texts[seed][0], firth.Run(threads=1, seed=seed, report=LogLines(progress=False)))
 

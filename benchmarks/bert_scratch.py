@@ -195,7 +195,7 @@ def reading(model: BertModel) -> Embed:
 
 def fitting(model: BertModel, a: str, b: str) -> tuple[str, str]:
     """Return a pair whose longer text is truncated to fit."""
-    while len(model.tokenizer.engine.encode(a, b).ids) > model.size.places:
+    while len(model.tokenizer.engine.encode(a, b).ids) > model.size.max_positions:
         a, b = (a.rpartition(" ")[0], b) if len(a) > len(b) else (a, b.rpartition(" ")[0])
     return a, b
 
@@ -236,7 +236,7 @@ def frequency(model: BertModel, corpus: Any, run: Any) -> float:
     """Return the accuracy on masked tokens of always predicting the most frequent token."""
     task = Pretraining(model.method, model.net, read_sentences(model.tokenizer, corpus, run), model.tokenizer, run)
     counts = [
-        np.bincount(part.ids[part.starts[0] : part.starts[-1]], minlength=len(model.tokenizer)) * task.masking.hideable
+        np.bincount(part.ids[part.starts[0] : part.starts[-1]], minlength=len(model.tokenizer)) * task.masking.maskable
         for part in (task.sentences, task.held_out)
     ]
     model.net.cpu()
@@ -302,7 +302,7 @@ def main() -> None:
         run = firth.Run(device=device, budget=arguments.budget, seed=arguments.seed, report=JsonLines())
         method = firth.BERT(
             size=arguments.size, batch_tokens=arguments.batch_tokens, learning_rate=arguments.learning_rate,
-            vocabulary=arguments.vocabulary, weight_decay=0.01, epochs=100_000,
+            vocabulary_size=arguments.vocabulary, weight_decay=0.01, epochs=100_000,
         )  # fmt: skip
         if arguments.keep and arguments.keep.exists():
             model = firth.load(arguments.keep)

@@ -78,7 +78,7 @@ def read(data: Path, device: str) -> tuple[SubwordTokenizer, Sentences]:
         with lzma.open(data / "text" / "wiki-raw.txt.xz", "rb") as file:
             path.write_bytes(file.read() if device == "cuda" else file.read(3_000_000))
         corpus = firth.Corpus(path, unit="block")
-        tokenizer = make_tokenizer(firth.BERT(vocabulary=30_000 if device == "cuda" else 2000), corpus, run)
+        tokenizer = make_tokenizer(firth.BERT(vocabulary_size=30_000 if device == "cuda" else 2000), corpus, run)
         return tokenizer, read_sentences(tokenizer, corpus, run)
 
 
@@ -238,7 +238,7 @@ def curves(arguments: Any, length: int, text: tuple[SubwordTokenizer, Sentences]
 
 def settings(arguments: Any, length: int, dropout: float) -> firth.BERT:
     return firth.BERT(
-        size=arguments.size, context=length, batch_tokens=arguments.tokens, dropout=dropout, short_first=0.0,
+        size=arguments.size, context_length=length, batch_tokens=arguments.tokens, dropout=dropout, short_first=0.0,
         learning_rate=arguments.learning_rate, warmup=0.1, schedule="linear", held_out=0.0,
     )  # fmt: skip
 

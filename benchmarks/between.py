@@ -64,7 +64,7 @@ t = time.perf_counter(); index.search(queries, 10); print(time.perf_counter() - 
 import firth, numpy as np
 rng = np.random.default_rng(1)
 texts = [" ".join(f"w{i}" for i in rng.integers(0, 500, 60)) for _ in range(800)]
-method = firth.GPT(layers=1, dim=128, heads=2, context=64, epochs=1, batch_tokens=4096, vocabulary=600)
+method = firth.GPT(layers=1, dim=128, heads=2, context_length=64, epochs=1, batch_tokens=4096, vocabulary_size=600)
 print(method.fit(texts).training["seconds"])
 """,
 }

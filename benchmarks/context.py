@@ -61,7 +61,7 @@ def compare(model: Any, data: Path, text: Path, contexts: int) -> dict[str, Any]
     skipgram = firth.SkipGram(dim=100, epochs=5).fit(firth.Corpus(text), firth.Run(threads=2)).vectors
     trained = time.monotonic() - began
     layers = range(model.size.layers + 1)
-    settings = {"layers": layers, "combine": "concat", "pieces": "mean", "contexts": contexts}
+    settings = {"layers": layers, "combine": "concat", "subword_pooling": "mean", "contexts": contexts}
     began = time.monotonic()
     result = model.averaged(
         firth.Corpus(text), words, run=firth.Run(report=firth.core.report.LogLines(progress=False)), **settings

@@ -129,7 +129,7 @@ def onnx_peers(model: BertModel, threads: int) -> dict[str, Encode]:
 def in_batches(model: BertModel, texts: Sequence[str], size: int, compute: Callable[..., np.ndarray]) -> np.ndarray:
     """What sentence-transformers' encode does: the longest first, batches padded to their longest text."""
     order = sorted(range(len(texts)), key=lambda text: -len(texts[text]))
-    most, last = model.pooling.max_tokens or model.size.places, model.tokenizer.ids["[SEP]"]
+    most, last = model.pooling.max_tokens or model.size.max_positions, model.tokenizer.ids["[SEP]"]
     rows: list[np.ndarray] = []
     for first in range(0, len(order), size):
         read = model.tokenizer.ids_batch([texts[text] for text in order[first : first + size]])
@@ -148,7 +148,7 @@ def padded_peers(model: BertModel, folder: Path) -> dict[str, Encode]:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError:
-        narrow = copy.deepcopy(model.net).to("cuda", torch.bfloat16)
+        half_precision_dtype = copy.deepcopy(model.net).to("cuda", torch.bfloat16)
 
         @torch.inference_mode()
         def compute(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -188,7 +188,7 @@ def compile_all() -> None:
         keep, alias = (torch.zeros(size, dtype=torch.int32, device=card) for size in ((64,), (64, 2)))
         windows = Windows(rules, inputs, outputs, keep, alias, tiles)
         empty = (torch.zeros(0, dtype=kind, device=card) for kind in (torch.int32, torch.int64))
-        windows.train(windows.lay(*empty, 0, 0, 0, 0), 0.0, 0.0, 1)
+        windows.train(windows.prepare(*empty, 0, 0, 0, 0), 0.0, 0.0, 1)
 
     ring = np.arange(8)
     links = Links(2 * np.arange(9), np.sort(np.stack([(ring + 1) % 8, (ring - 1) % 8], 1)).ravel().astype(np.int32),
@@ -395,7 +395,7 @@ def plain_torch(bench: Bench, seed: int) -> None:
             both = near[:, :, None] & (targets >= 0)[:, None, :]
             targets = targets.clamp(min=0)
             x, y = windows.inputs[contexts], windows.outputs[targets]
-            rate = 0.025 * (1 - (epoch + begin / len(laid.ids)) / epochs)
+            rate = 0.025 * (1 - (epoch + begin / len(prepared.ids)) / epochs)
             steps = rate * both * signs * torch.sigmoid(-signs * torch.bmm(x, y.transpose(1, 2)))
             windows.inputs.index_add_(0, contexts.flatten(), torch.bmm(steps, y).flatten(0, 1))
             windows.outputs.index_add_(0, targets.flatten(), torch.bmm(steps.transpose(1, 2), x).flatten(0, 1))

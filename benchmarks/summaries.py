@@ -33,8 +33,8 @@ from firth.data.translation_pairs import Pair  # noqa: E402
 from firth.evaluate.translation import rouge  # noqa: E402
 
 SETTINGS: dict[str, Any] = {
-    "layers": 4, "dim": 256, "heads": 4, "dropout": 0.2, "vocabulary": 8000, "epochs": 30, "batch_tokens": 8192,
-    "learning_rate": 1e-3, "warmup": 0.1, "weight_decay": 0.05, "context": 256,
+    "layers": 4, "dim": 256, "heads": 4, "dropout": 0.2, "vocabulary_size": 8000, "epochs": 30, "batch_tokens": 8192,
+    "learning_rate": 1e-3, "warmup": 0.1, "weight_decay": 0.05, "context_length": 256,
 }  # fmt: skip
 MOST_TEST = 1000
 

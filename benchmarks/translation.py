@@ -34,13 +34,15 @@ from firth.evaluate.translation import bleu  # noqa: E402
 # Small data: strong dropout, and batches for a few hundred steps per epoch.
 SETTINGS: dict[str, dict[str, Any]] = {
     "transformer": {
-        "layers": 4, "dim": 256, "heads": 4, "hidden": 1024, "dropout": 0.3, "label_smoothing": 0.1,
-        "vocabulary": 10_000,
-        "epochs": 40, "batch_tokens": 4096, "learning_rate": 1e-3, "warmup": 0.1, "weight_decay": 0.05, "context": 128,
+        "layers": 4, "dim": 256, "heads": 4, "feedforward_dim": 1024, "dropout": 0.3, "label_smoothing": 0.1,
+        "vocabulary_size": 10_000,
+        "epochs": 40, "batch_tokens": 4096, "learning_rate": 1e-3, "warmup": 0.1, "weight_decay": 0.05,
+        "context_length": 128,
     },
     "lstm": {
-        "layers": 1, "dim": 512, "dropout": 0.4, "label_smoothing": 0.1, "vocabulary": 10_000,
-        "epochs": 20, "batch_tokens": 2048, "learning_rate": 1e-3, "warmup": 0.05, "weight_decay": 0.01, "context": 128,
+        "layers": 1, "dim": 512, "dropout": 0.4, "label_smoothing": 0.1, "vocabulary_size": 10_000,
+        "epochs": 20, "batch_tokens": 2048, "learning_rate": 1e-3, "warmup": 0.05, "weight_decay": 0.01,
+        "context_length": 128,
     },
 }  # fmt: skip
 DIRECTIONS = ("de-en", "en-de")

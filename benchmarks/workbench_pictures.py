@@ -71,14 +71,14 @@ def make(folder: Path, data: Path) -> None:
     world = World(seed=1)
     sentences, pairs = list(world.sentences(20_000)), firth.TranslationPairs(world.translations(6000))
     words = {"dim": 100, "min_count": 3, "epochs": 10, "subsample": 1e-4}
-    network = {"layers": 2, "dim": 64, "heads": 4, "context": 64, "dropout": 0.0, "learning_rate": 3e-3}
+    network = {"layers": 2, "dim": 64, "heads": 4, "context_length": 64, "dropout": 0.0, "learning_rate": 3e-3}
     models = {
         "skipgram": firth.SkipGram(**words).fit(documents),
         "cbow": firth.CBOW(**words).fit(documents),
         "world": firth.SkipGram(dim=50, epochs=8).fit(sentences),
         "tickets-lsa": firth.LSA(dim=16).fit(tickets),
-        "gpt": firth.GPT(**network, vocabulary=800, epochs=4).fit(sentences),
-        "translator": firth.Seq2Seq(**network, vocabulary=835, epochs=5, batch_tokens=1000).fit(pairs),
+        "gpt": firth.GPT(**network, vocabulary_size=800, epochs=4).fit(sentences),
+        "translator": firth.Seq2Seq(**network, vocabulary_size=835, epochs=5, batch_tokens=1000).fit(pairs),
         "digits": firth.VAE(dim=2, numeric="common").fit(digits.data),
     }
     for name, model in models.items():

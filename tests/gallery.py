@@ -40,7 +40,7 @@ def gallery(folder: Path) -> dict[str, Path]:
         "other": firth.SkipGram(dim=8, epochs=1, min_count=40).fit(sentences, RUN),
         "bert": tiny_bert(lively=True),
         "gpt": tiny_gpt(),
-        "seq2seq": firth.Seq2Seq(layers=2, dim=8, heads=2, epochs=1, vocabulary=300, context=80).fit(
+        "seq2seq": firth.Seq2Seq(layers=2, dim=8, heads=2, epochs=1, vocabulary_size=300, context_length=80).fit(
             firth.TranslationPairs(PAIRS), RUN
         ),
         "answer": firth.QuestionAnswerer(epochs=1).fit(questions(40), RUN, tiny_bert()),

@@ -13,7 +13,16 @@ from firth.core.options import options_of
 from firth.data.world import World
 
 #: Small values of options that methods share, to be quick.
-SMALL = {"dim": 8, "epochs": 1, "min_count": 2, "vocabulary": 300, "layers": 1, "heads": 2, "context": 64, "threads": 1}
+SMALL = {
+    "dim": 8,
+    "epochs": 1,
+    "min_count": 2,
+    "vocabulary_size": 300,
+    "layers": 1,
+    "heads": 2,
+    "context_length": 64,
+    "threads": 1,
+}
 #: The file of each kind of data.
 FILES = {"text": "text.txt", "tagged": "text.txt", "labelled": "topics.txt", "ratings": "ratings.tsv"}
 FILES |= {"graph": "edges.tsv", "table": "table.csv", "pairs": "pairs.tsv", "alike": "text.txt"}

@@ -95,7 +95,15 @@ INPUTS: dict[str, Callable[[], Any]] = {
     "alike": lambda: ["the king sleeps", "", "zzyzx"],
 }
 #: Small values of options that methods share, to be quick.
-SMALL = {"dim": 12, "epochs": 2, "min_count": 2, "vocabulary": 300, "layers": 1, "context": 64, "batch_tokens": 2048}
+SMALL = {
+    "dim": 12,
+    "epochs": 2,
+    "min_count": 2,
+    "vocabulary_size": 300,
+    "layers": 1,
+    "context_length": 64,
+    "batch_tokens": 2048,
+}
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 
@@ -131,7 +139,7 @@ def outputs(model: firth.Model, of: Callable[[np.ndarray], Any] = np.ndarray.tob
     if isinstance(model, Embeds):
         found["embed"] = of(model.embed(INPUTS[type(model.method).kind]()))
     if isinstance(model, Contextual):
-        found["words"] = [of(each.vectors) for each in model.words(INPUTS["text"](), layers=[0, -1])]
+        found["words"] = [of(each.vectors) for each in model.word_vectors(INPUTS["text"](), layers=[0, -1])]
     if isinstance(model, Fills) and not type(model.method).needs_start:
         found["fill"] = model.fill("the [MASK] sleeps in the [MASK]")
     if isinstance(model, Inverts):
@@ -272,7 +280,7 @@ def test_what_reads_words_in_context_or_fills_blanks(method):
     model = fitted(method)
     if isinstance(model, Contextual):
         text = "The king's house"
-        (found,) = model.words([text], layers=[0, -1], combine="concat")
+        (found,) = model.word_vectors([text], layers=[0, -1], combine="concat")
         assert [text[begin:end] for begin, end in found.offsets] == found.words and "house" in found.words
         dim = tiny_bert().size.dim if method.needs_start else SMALL["dim"]
         assert found.vectors.shape == (len(found.words), 2 * dim) and np.isfinite(found.vectors).all()

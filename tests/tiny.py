@@ -33,10 +33,12 @@ def tiny_bert(
     tokenizer = firth.WordPiece(size=vocabulary).train(texts(world))
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        net = Bert(len(tokenizer), Size(layers, dim, 2, places=places, dropout=0.0, pre_norm=False, epsilon=1e-12))
+        net = Bert(
+            len(tokenizer), Size(layers, dim, 2, max_positions=places, dropout=0.0, pre_norm=False, epsilon=1e-12)
+        )
     if lively:
         liven(net)
-    method = firth.BERT(layers=layers, dim=dim, heads=2, context=places, dropout=0.0)
+    method = firth.BERT(layers=layers, dim=dim, heads=2, context_length=places, dropout=0.0)
     return BertModel(method, net, tokenizer, Pooling(), {})
 
 
@@ -57,5 +59,7 @@ def tiny_gpt(layers: int = 2, dim: int = 32, places: int = 128) -> GPTModel:
     tokenizer = firth.BPE(size=500, special_tokens=(END,)).train(texts())
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        net = Decoder(len(tokenizer), Size(layers, dim, 2, places=places + 1, dropout=0.0, activation="gelu_tanh"))
-    return GPTModel(firth.GPT(layers=layers, dim=dim, heads=2, context=places, dropout=0.0), net, tokenizer, {})
+        net = Decoder(
+            len(tokenizer), Size(layers, dim, 2, max_positions=places + 1, dropout=0.0, activation="gelu_tanh")
+        )
+    return GPTModel(firth.GPT(layers=layers, dim=dim, heads=2, context_length=places, dropout=0.0), net, tokenizer, {})

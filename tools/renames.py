@@ -41,6 +41,8 @@ MODULES = {
     "maps.keeping": "maps.layout_files",
     "studies.contender": "studies.compared_models",
     "studies.compared_model": "studies.compared_models",  # what the name below makes of an import
+    "nets.bend": "nets.gelu",
+    "nets.people": "nets.user_autoencoder",
     "tables.label": "tables.ordinal",
     "tables.normalize": "tables.minmax",
 }
@@ -145,6 +147,12 @@ NAMES = (
     ),
     Name("SpreadRows", "SparseRows"),
     Name("entities", "entity_spans", files=("src/firth/data/*", "*token_classification.py")),
+    Name("places_of", "position_ids", files=("src/firth/*", "tests/*", "benchmarks/*")),
+    Name("chosen_engine", "resolve_engine"),
+    Name("TiedDecoder", "TiedDecoder", files=("src/firth/tables/*", "src/firth/nets/*", "tests/*")),
+    Name("Looking", "TracesAttention", files=("src/firth/transformers/*",)),
+    Name("Looked", "AttentionTrace", files=("src/firth/transformers/*",)),
+    Name("watched", "traced_copy", files=("src/firth/nets/*", "src/firth/transformers/*", "tests/nets/*")),
     Name("noise_exponent", "negative_exponent", quoted=True),
     Name("batch_rows", "batch_size", quoted=True),
     Name(
@@ -290,16 +298,21 @@ OPTIONS = (
     Option("batch", "batch_size", ("finetuning",)),
     Option("category", "categorical", ("tables", "training")),
     Option("clip", "max_grad_norm", ("training", "transformers", "finetuning", "tables", "recommenders")),
+    Option("context", "context_length", ("transformers", "training")),
     Option("decay", "schedule", ("training", "transformers", "finetuning", "tables", "recommenders")),
     Option("dims", "matryoshka_dims", ("finetuning",)),
+    Option("hidden", "feedforward_dim", ("transformers", "training")),
     Option("length", "max_length", ("finetuning",), flag=False),
     Option("length", "walk_length", ("graphs",), flag=False),
     Option("longer", "overlong", ("finetuning",)),
     Option("pool", "pooling", ("finetuning",)),
     Option("rates", "learning_rates", ("finetuning",)),
+    Option("vocabulary", "vocabulary_size", ("transformers",), flag=False),
     Option("walks", "walks_per_node", ("graphs",)),
     Option("widths", "hidden_sizes", ("tables", "recommenders", "training")),
 )
+#: Attributes, with the name before the dot.
+ATTRIBUTES = {"size.max_positions": "size.max_positions", "net.following": "net.next_sentence"}
 TEXT = (".py", ".pyi", ".md", ".toml", ".txt", ".html", ".svelte", ".ts")
 LEFT = (
     "tools/*",
@@ -366,6 +379,8 @@ def rewrite(file: str, text: str) -> str:
     for name, call in [*((name, r"(?=\()") for name in MEMBERS), *((name, "") for name in ATTRIBUTES)]:
         if fits(file, name.files):
             text = re.sub(rf"((?<=\w)\.|(?<=\))\.|\bdef ){name.old}\b{call}", rf"\g<1>{name.new}", text)
+    for old, new in ATTRIBUTES.items():
+        text = re.sub(rf"\b{re.escape(old)}\b", new, text)
     for option in OPTIONS:
         text = rewrite_option(file, text, option)
     for old, new in MODULES.items():

@@ -12,8 +12,8 @@ import firth
 from firth.data.world import World
 
 SMALL = [
-    "--layers", "1", "--dim", "16", "--heads", "2", "--context", "32", "--vocabulary", "200", "--batch-tokens", "512",
-    "--epochs", "2", "--unit", "block",
+    "--layers", "1", "--dim", "16", "--heads", "2", "--context-length", "32", "--vocabulary-size", "200",
+    "--batch-tokens", "512", "--epochs", "2", "--unit", "block",
 ]  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def test_what_goes_wrong_is_one_line(call, tmp_path):
     text, empty = write_text(tmp_path), tmp_path / "empty.txt"
     empty.write_text("\n\n")
     for arguments, why in (
-        ((text, "--dim", "10", "--heads", "4"), "dim must be a multiple of heads; got 10 and 4"),
+        ((text, "--dim", "10", "--heads", "4"), "dim must be a multiple of heads; got dim=10 and heads=4"),
         ((text, "--size", "huge"), "'huge' is not one of 'tiny', 'mini', 'small', 'base'"),
         ((text, "--mask-rate", "0"), "mask_rate must be at least 0.001; got 0.0"),
         ((text, "--tokenizer", tmp_path / "nowhere"), "Cannot read"),
@@ -56,7 +56,7 @@ def test_two_processes_train_one_model(tmp_path):
     """torchrun starts them; a budget of seconds takes both to long sequences, and ends both, at the same step."""
     write_text(tmp_path)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "firth"]
-    command += ["train", "bert", "text.txt", "-o", "bert", *SMALL, "--context", "160", "--short-first", "0.5"]
+    command += ["train", "bert", "text.txt", "-o", "bert", *SMALL, "--context-length", "160", "--short-first", "0.5"]
     command += ["--epochs", "1000", "--budget", "3", "--device", "cpu", "--threads", "1"]
     paths = os.pathsep.join([str(Path(firth.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": paths, "FIRTH_CACHE": str(tmp_path / "cache")}

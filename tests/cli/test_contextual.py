@@ -38,7 +38,7 @@ def test_words_of_each_text(call, bert, tmp_path):
     rows = [json.loads(line) for line in told.splitlines()]
     assert [row["words"] for row in rows] == [["the", "king", "'", "s", "house"], [], ["zzyzx"]]
     assert rows[0]["offsets"][1] == [4, 8] and rows[1] == {"key": "2", "words": [], "offsets": [], "vectors": []}
-    expected = firth.load(bert).words(["the king's house"], [0, -1], "concat")[0].vectors
+    expected = firth.load(bert).word_vectors(["the king's house"], [0, -1], "concat")[0].vectors
     np.testing.assert_allclose(rows[0]["vectors"], expected, atol=1e-6)
     result = call(
         "words", bert, tmp_path / "text.txt", "-o", tmp_path / "out.jsonl", "--layers", "0,-1", "--combine", "concat"
@@ -81,7 +81,7 @@ def test_static_vectors_are_a_file_for_the_other_verbs(call, bert, tmp_path):
         tmp_path / "w.npy",
     )
     assert result.stdout == f"2 words, 6 contexts in {tmp_path / 'w.npy'}\n"
-    assert "1 of 3 words stand nowhere in the text" in result.stderr
+    assert "1 of 3 words do not occur in the text" in result.stderr
     static = firth.load(bert).static(SENTENCES, ["king", "queen"], contexts=3)
     np.testing.assert_allclose(firth.read_vectors(tmp_path / "w.npy").matrix, static.matrix, atol=1e-6)
 
@@ -155,7 +155,7 @@ def test_attention_of_a_pair(call, bert, tmp_path):
 def test_folders_of_others(call, bert, tmp_path):
     facts = json.loads(call("info", bert, "--json").stdout)
     assert facts["kind"] == "model of another library" and facts["method"] == "bert"
-    assert facts["heads"] == ["pooler", "masked", "following"] and facts["options"]["layers"] == 2
+    assert facts["heads"] == ["pooler", "masked", "next_sentence"] and facts["options"]["layers"] == 2
     refused = call("verify", bert)
     assert refused.exit_code == 1 and "was written by another library" in refused.stderr
     assert call("convert", bert, tmp_path / "ours").stdout == f"a model folder in {tmp_path / 'ours'}\n"
@@ -163,9 +163,10 @@ def test_folders_of_others(call, bert, tmp_path):
     again = json.loads(call("info", tmp_path / "ours", "--json").stdout)
     assert again["options"] == facts["options"] and again["pooling"] == facts["pooling"]
     assert "epochs" not in facts["options"]  # how it was trained is not known
-    assert facts["pooling"]["how"] == "mean" and facts["pooling"]["max_tokens"] == facts["options"]["context"]
-    shown = call("info", bert).stdout
-    assert "pooling.layers      -1\n" in shown and "options.layers      2\n" in shown and "epochs" not in shown
+    assert facts["pooling"]["how"] == "mean" and facts["pooling"]["max_tokens"] == facts["options"]["context_length"]
+    shown = [line.split() for line in call("info", bert).stdout.splitlines()]
+    assert ["pooling.layers", "-1"] in shown and ["options.layers", "2"] in shown
+    assert not any("epochs" in line[0] for line in shown)
     (tmp_path / "ours/config.json").unlink()
     assert "has model.safetensors but no config.json" in call("info", tmp_path / "ours").stderr
     assert call("convert", bert, tmp_path / "tokens.vec").stdout.startswith("300 vectors of 16")
@@ -196,14 +197,14 @@ def test_what_goes_wrong_is_one_line(call, bert, model, tmp_path):
         (("words", bert, tmp_path / "long.csv", "--key", "id"), "Text x300 has 100 tokens and the model room for 38;"),
         (
             ("words", bert, tmp_path / "text.txt"),
-            "Text 2 has 100 tokens and the model room for 38; windows=True (--win",
+            "Text 2 has 100 tokens; the model accepts 38. Pass windows=True (--win",
         ),
         (("words", bert, tmp_path / "none.txt"), "no documents"),
         (("words", bert, tmp_path / "text.txt", "--layers", "last"), "--layers must be numbers"),
-        (("words", bert, tmp_path / "text.txt", "--layers", "9"), "A layer must be from 0"),
+        (("words", bert, tmp_path / "text.txt", "--layers", "9"), "layers must be from 0"),
         (("words", bert, tmp_path / "text.txt", "-o", "x.npy"), "must end with .jsonl, or --static be given"),
         (("words", bert, tmp_path / "text.txt", "--static", "-o", "x.foo"), "names no format of vectors"),
-        (("senses", bert, *BANKS, "--word", "queen"), "'queen' is not among the words of 'the old king sleeps'"),
+        (("senses", bert, *BANKS, "--word", "queen"), "'queen' is not a word of 'the old king sleeps'"),
         (("senses", bert, *BANKS, "--word", "king", "-o", "x.gif"), ".png or .svg"),
         (("fill", bert, "the king"), "no [MASK]"),
         (("fill", bert, "the [MASK]", "-k", "0"), "k must be at least 1"),
@@ -217,6 +218,6 @@ def test_what_goes_wrong_is_one_line(call, bert, model, tmp_path):
             assert result.exit_code == 2 and f"{name}': {number} is not in the range x>=1" in result.stderr
     for texts, word in ((("a king", "x" * 100_000), "king"), (BANKS, "x" * 100_000)):
         refused = call("senses", bert, *texts, "--word", word)
-        assert "is not among the words of" in refused.stderr and len(refused.stderr) < 400
+        assert "is not a word of" in refused.stderr and len(refused.stderr) < 400
     for arguments in (("--most", "3"), ("--static",), ("--static", "--most", "3", "--only", "f", "-o", "x.vec")):
         assert call("words", bert, tmp_path / "text.txt", *arguments).exit_code == 2

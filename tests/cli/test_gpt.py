@@ -21,9 +21,9 @@ SMALL = [
     "16",
     "--heads",
     "2",
-    "--context",
+    "--context-length",
     "30",
-    "--vocabulary",
+    "--vocabulary-size",
     "300",
     "--epochs",
     "2",
@@ -60,7 +60,7 @@ def test_generate_writes_after_the_prompt(call, writer):
 def ends_at_once(tmp_path_factory) -> Path:
     """Trained on two lines again and again: behind each it has only ever seen the end."""
     folder = tmp_path_factory.mktemp("lines")
-    method = firth.GPT(layers=1, dim=16, heads=2, context=32, vocabulary=300, batch_tokens=512, dropout=0)
+    method = firth.GPT(layers=1, dim=16, heads=2, context_length=32, vocabulary_size=300, batch_tokens=512, dropout=0)
     method = replace(method, epochs=12, learning_rate=0.01)
     with pytest.warns(firth.FirthWarning):  # so little text gives fewer tokens
         model = method.fit(["the king is old", "the queen is young"] * 150, firth.Run(threads=1, device="cpu"))
@@ -112,7 +112,7 @@ def test_attention_as_table_json_picture_and_page(call, writer, tmp_path):
 
 def test_what_goes_wrong_is_one_line(call, writer, model, tmp_path):
     for arguments, why in (
-        (("generate", writer, "the king", "--tokens", 100), "do not fit the context of 30"),
+        (("generate", writer, "the king", "--tokens", 100), "exceeds the context_length of 30"),
         (("generate", writer, "--temperature", -1), "temperature must be at least 0; got -1.0"),
         (("generate", model, "the king"), "does not write text (skipgram)"),
         (("attention", model, "the king"), "does not attend (skipgram)"),
@@ -127,7 +127,7 @@ def test_what_goes_wrong_is_one_line(call, writer, model, tmp_path):
                 (("--head", 2), "head=2 needs the layer it belongs to"),
             )
         ),
-        (("attention", writer, "the king", "a pair"), "pair is for translators"),
+        (("attention", writer, "the king", "a pair"), "attention for one text; got 2 texts"),
     ):
         result = call(*arguments)
         assert result.exit_code == 1 and why in result.stderr and result.stderr.count("\n") == 1

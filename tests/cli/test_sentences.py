@@ -28,9 +28,9 @@ SENTENCES = list(World(seed=4).sentences(400))
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A net that never learned: what its vectors mean is not asked here."""
     torch.manual_seed(2)
-    method = firth.BERT(layers=2, dim=16, heads=2, context=32)
+    method = firth.BERT(layers=2, dim=16, heads=2, context_length=32)
     tokenizer = firth.WordPiece(size=300).train(SENTENCES)
-    net = Bert(len(tokenizer), size_of(method), masked=False, following=False)
+    net = Bert(len(tokenizer), size_of(method), masked=False, next_sentence=False)
     for part in net.parameters():
         torch.nn.init.normal_(part, std=0.3)
     folder = tmp_path_factory.mktemp("bert") / "model"
@@ -270,9 +270,9 @@ def test_words_go_to_shards_too(call, model, text, tmp_path):
     ("flags", "part"),
     [
         (("--layers", "a"), "whole numbers"),
-        (("--layers", "9"), "A layer must be from 0"),
-        (("--max-tokens", "2"), "max_tokens must leave room"),
-        (("--max-tokens", "99"), "The model has 32 places"),
+        (("--layers", "9"), "layers must be from 0"),
+        (("--max-tokens", "2"), "max_tokens must be 0 or at least 3"),
+        (("--max-tokens", "99"), "max_tokens must be at most 32"),
         (("--precision", "bf16", "--device", "cpu"), "precision must be auto, float32 or int8"),
         (("--smoothing", "0.1"), "does not average any"),
         (("--shard-rows", "0", "-o", "folder"), "at least 1 row"),

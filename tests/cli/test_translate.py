@@ -12,7 +12,22 @@ from firth.data.world import World
 from firth.transformers.translation_model import Translation, Translator
 
 PAIRS = list(World(seed=4).translations(120))
-SMALL = ("--layers", 1, "--dim", 8, "--heads", 2, "--epochs", 1, "--vocabulary", 300, "--context", 80, "--threads", 1)
+SMALL = (
+    "--layers",
+    1,
+    "--dim",
+    8,
+    "--heads",
+    2,
+    "--epochs",
+    1,
+    "--vocabulary-size",
+    300,
+    "--context-length",
+    80,
+    "--threads",
+    1,
+)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +43,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def translator(files: Path) -> Path:
-    model = firth.Seq2Seq(layers=1, dim=8, heads=2, epochs=1, vocabulary=300, context=80)
+    model = firth.Seq2Seq(layers=1, dim=8, heads=2, epochs=1, vocabulary_size=300, context_length=80)
     model.fit(firth.TranslationPairs(files / "train.en", files / "train.xx"), firth.Run(threads=1)).save(
         files / "model"
     )

@@ -139,7 +139,11 @@ def test_weights_too_large_to_compute_with_are_told(tmp_path: Path, models: Call
         return arrays
 
     model: Any = firth.load(edited(models("bert"), tmp_path / "copy", "model.safetensors", change))
-    for work in (lambda: model.embed(["the king"]), lambda: model.words(["the king"]), lambda: model.fill("[MASK]")):
+    for work in (
+        lambda: model.embed(["the king"]),
+        lambda: model.word_vectors(["the king"]),
+        lambda: model.fill("[MASK]"),
+    ):
         with pytest.raises(firth.FirthError) as caught:
             work()
         assert caught.value.code == "non_finite"

@@ -18,7 +18,20 @@ from firth.data.world import World, write_analogies
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^firth .*", README, re.MULTILINE)
-SMALL = ["--layers", "1", "--dim", "16", "--heads", "2", "--context", "64", "--vocabulary", "400", "--epochs", "1"]
+SMALL = [
+    "--layers",
+    "1",
+    "--dim",
+    "16",
+    "--heads",
+    "2",
+    "--context-length",
+    "64",
+    "--vocabulary-size",
+    "400",
+    "--epochs",
+    "1",
+]
 QUICKER = {("train", "gpt"): SMALL, ("train", "bert"): SMALL, ("finetune", "text_classifier"): ["--epochs", "1"]}
 NEVER_END = ("serve", "studio")
 

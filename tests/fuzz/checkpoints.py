@@ -31,9 +31,25 @@ RUNS: dict[str, dict[str, Any]] = {
     "item2vec": {"dim": 4, "epochs": 4},
     "vae": {"dim": 2, "epochs": 6, "hidden_sizes": "8"},
     "multvae": {"dim": 4, "epochs": 6},
-    "gpt": {"layers": 1, "dim": 8, "heads": 2, "context": 16, "vocabulary": 300, "epochs": 2, "batch_tokens": 4096},
-    "bert": {"layers": 1, "dim": 8, "heads": 2, "context": 32, "vocabulary": 300, "epochs": 2, "batch_tokens": 4096},
-    "seq2seq": {"layers": 1, "dim": 8, "heads": 2, "context": 64, "vocabulary": 300, "epochs": 2},
+    "gpt": {
+        "layers": 1,
+        "dim": 8,
+        "heads": 2,
+        "context_length": 16,
+        "vocabulary_size": 300,
+        "epochs": 2,
+        "batch_tokens": 4096,
+    },
+    "bert": {
+        "layers": 1,
+        "dim": 8,
+        "heads": 2,
+        "context_length": 32,
+        "vocabulary_size": 300,
+        "epochs": 2,
+        "batch_tokens": 4096,
+    },
+    "seq2seq": {"layers": 1, "dim": 8, "heads": 2, "context_length": 64, "vocabulary_size": 300, "epochs": 2},
     "classify": {"epochs": 2},
 }
 

@@ -6,9 +6,9 @@ import math
 
 import pytest
 import torch
+from refusing import refuses
 from torch import nn
 
-from firth.core.errors import FirthError
 from firth.nets.attention import (
     Bahdanau,
     Cache,
@@ -16,7 +16,7 @@ from firth.nets.attention import (
     attend,
     attention_steps,
     causal_mask,
-    watched,
+    traced_copy,
 )
 
 
@@ -58,15 +58,15 @@ MASKS = {
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_both_ways_give_the_same_output_and_gradient(mask, causal):
     torch.manual_seed(0)
-    found = []
+    results = []
     tensors = [torch.randn(2, 3, 5, 8, requires_grad=True) for _ in range(3)]
-    whole = mask
+    full_mask = mask
     if causal:
-        whole = causal_mask(5, 5) if mask is None else mask & causal_mask(5, 5)
-    for output in (attention_steps(*tensors, whole).output, attend(*tensors, mask, causal)):
+        full_mask = causal_mask(5, 5) if mask is None else mask & causal_mask(5, 5)
+    for output in (attention_steps(*tensors, full_mask).output, attend(*tensors, mask, causal)):
         grads = torch.autograd.grad(output.square().sum(), tensors)
-        found.append((output, *grads))
-    for slow, fast in zip(*found, strict=True):
+        results.append((output, *grads))
+    for slow, fast in zip(*results, strict=True):
         assert torch.isfinite(slow).all() and torch.isfinite(fast).all()
         torch.testing.assert_close(slow, fast, atol=1e-5, rtol=1e-4)
 
@@ -80,9 +80,9 @@ def test_gradients_of_the_reference():
     assert torch.autograd.gradcheck(lambda q, k: attention(q, k)[0], (query, keys))
 
 
-@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("record", [False, True])
 @pytest.mark.parametrize("cross", [False, True])
-def test_multi_head_equals_torch(cross, keep):
+def test_multi_head_equals_torch(cross, record):
     torch.manual_seed(2)
     ours, theirs = MultiHead(12, 3, cross=cross), nn.MultiheadAttention(12, 3, batch_first=True)
     with torch.no_grad():
@@ -99,14 +99,14 @@ def test_multi_head_equals_torch(cross, keep):
     mask = torch.ones(2, keys.shape[1], dtype=torch.bool)
     mask[1, 3:] = False
     expected, weights = theirs(x, keys, keys, key_padding_mask=~mask, average_attn_weights=False)
-    if not keep:
-        found = ours(x, memory if cross else None, mask)
+    if not record:
+        output = ours(x, memory if cross else None, mask)
     else:
-        twin, parts = watched(ours)
-        found = twin(x, memory if cross else None, mask)
-        torch.testing.assert_close(parts[""].kept.steps.weights, weights, atol=1e-6, rtol=1e-5)
-        assert ours.kept is None and not ours.keep and twin.output.weight is ours.output.weight
-    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
+        traced, parts = traced_copy(ours)
+        output = traced(x, memory if cross else None, mask)
+        torch.testing.assert_close(parts[""].record.steps.weights, weights, atol=1e-6, rtol=1e-5)
+        assert ours.record is None and not ours.recording and traced.output.weight is ours.output.weight
+    torch.testing.assert_close(output, expected, atol=1e-6, rtol=1e-5)
 
 
 def test_a_cache_gives_what_the_whole_gives():
@@ -117,12 +117,12 @@ def test_a_cache_gives_what_the_whole_gives():
     cache = Cache(2, 2, 7, 4, x)
     parts = [attention(part, causal=True, cache=cache) for part in x.split([3, 1, 2, 1], dim=1)]
     torch.testing.assert_close(torch.cat(parts, dim=1), whole, atol=1e-6, rtol=1e-5)
-    with pytest.raises(FirthError, match="holds 7 places; 8"):
+    with refuses("text_too_long", limit=7, tokens=8):
         attention(x[:, :1], causal=True, cache=cache)
-    cache.choose(torch.tensor([1, 1]))
+    cache.select(torch.tensor([1, 1]))
     assert torch.equal(cache.keys[0], cache.keys[1])
 
 
 def test_heads_must_divide_the_dimension():
-    with pytest.raises(FirthError, match="multiple of heads; got 10 and 3"):
+    with refuses("invalid_value", option="dim", got=10, heads=3):
         MultiHead(10, 3)

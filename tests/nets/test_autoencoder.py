@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch.distributions import Categorical, Normal, kl_divergence
 
-from firth.nets.autoencoder import Code, Shape, TableNet, divergence_loss, divergences, drawn
-from firth.nets.people import Baskets, UserNet
+from firth.nets.autoencoder import Code, Shape, TableNet, divergence_loss, divergences, sample_code
+from firth.nets.user_autoencoder import Baskets, UserNet
 
 
 def some_code(rows: int = 5, dim: int = 3) -> Code:
@@ -21,13 +21,13 @@ def some_code(rows: int = 5, dim: int = 3) -> Code:
 def test_kl_is_its_closed_form_and_its_mean_over_draws():
     code = some_code()
     deviation = torch.exp(0.5 * code.logvar)
-    found = divergences(code)
-    here, prior = Normal(code.mean, deviation), Normal(torch.zeros(()), torch.ones(()))
-    torch.testing.assert_close(found, kl_divergence(here, prior))
+    kl = divergences(code)
+    posterior, prior = Normal(code.mean, deviation), Normal(torch.zeros(()), torch.ones(()))
+    torch.testing.assert_close(kl, kl_divergence(posterior, prior))
     noise = torch.randn(60_000, *code.mean.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    points = drawn(code, noise)
-    estimate = (here.log_prob(points) - prior.log_prob(points)).mean(0)
-    torch.testing.assert_close(found, estimate, atol=0.03, rtol=0.03)
+    points = sample_code(code, noise)
+    estimate = (posterior.log_prob(points) - prior.log_prob(points)).mean(0)
+    torch.testing.assert_close(kl, estimate, atol=0.03, rtol=0.03)
     assert divergences(Code(torch.zeros(2, 3), torch.zeros(2, 3))).abs().sum() == 0
 
 
@@ -46,12 +46,12 @@ def test_gradients_flow_through_a_draw():
     mean = torch.tensor([[0.7]], dtype=torch.float64, requires_grad=True)
     logvar = torch.tensor([[-0.6]], dtype=torch.float64, requires_grad=True)
     noise = torch.randn(400_000, 1, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
-    (drawn(Code(mean, logvar), noise) ** 2).mean().backward()
+    (sample_code(Code(mean, logvar), noise) ** 2).mean().backward()
     deviation = math.exp(-0.3)
     assert math.isclose(float(mean.grad), 2 * 0.7, rel_tol=0.01)
     assert math.isclose(float(logvar.grad), 2 * deviation * deviation / 2, rel_tol=0.01)  # dσ/dlogvar = σ/2
     some = noise[:4]
-    assert torch.autograd.gradcheck(lambda m, v: drawn(Code(m, v), some) ** 3, (mean, logvar))
+    assert torch.autograd.gradcheck(lambda m, v: sample_code(Code(m, v), some) ** 3, (mean, logvar))
 
 
 def test_a_row_costs_minus_the_logarithm_of_its_probability():
@@ -64,9 +64,9 @@ def test_a_row_costs_minus_the_logarithm_of_its_probability():
     expected = -Normal(0.4, math.exp(-0.5)).log_prob(torch.tensor(1.0)) - Categorical(
         logits=torch.tensor([1.0, 2.0, -1.0])
     ).log_prob(torch.tensor(1))
-    found = net.row_losses(outputs, numbers, ids)
-    assert math.isclose(found[0].item(), float(expected), rel_tol=1e-6)
-    assert found[1].item() == 0.0  # all that could vary is missing
+    losses = net.row_losses(outputs, numbers, ids)
+    assert math.isclose(losses[0].item(), float(expected), rel_tol=1e-6)
+    assert losses[1].item() == 0.0  # all that could vary is missing
 
 
 def test_a_missing_cell_is_not_seen_and_known_to_be_missing():
@@ -99,4 +99,4 @@ def test_users_are_read_as_a_dense_layer_would():
     torch.testing.assert_close(net.encode(baskets).mean, net.encoder[0](hidden)[:, :3])
     logits = net.decode(net.encode(baskets).mean)
     expected = -(torch.log_softmax(logits, 1) * torch.from_numpy(dense)).sum(1)
-    torch.testing.assert_close(net.surprise(logits, baskets), expected)
+    torch.testing.assert_close(net.negative_log_likelihood(logits, baskets), expected)

@@ -13,7 +13,7 @@ import json
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from firth.nets import bend, long_attention, short_attention, token_loss, walks_cuda, windows_cuda
+from firth.nets import gelu, long_attention, short_attention, token_loss, walks_cuda, windows_cuda
 
 found = {}
 
@@ -31,16 +31,16 @@ half = triton.language.float16
 text = "*fp32 *fp32 *i32 *i32 *i32 *fp32 *i64 i32 i32 i32 i32 fp32 fp32"
 tile = dict(STRIDE=128, CONTEXTS=16, PARTS=1, TARGETS=16, COLUMNS=128, CHUNKS=1, MOVE=True)
 make(windows_cuda.keep_kernel, "*i32 *i32 *i64 *i1 i32 i32", BLOCK=1024)
-make(windows_cuda.lay_kernel, "*i32 *i64 *i32 *i64 *i32 *i64 *i32 *i32 *i32 i32 i32 i32 i32 i32",
+make(windows_cuda.prepare_kernel, "*i32 *i64 *i32 *i64 *i32 *i64 *i32 *i32 *i32 i32 i32 i32 i32 i32",
      SHRINK=True, BLOCK=1024)
-make(windows_cuda.skipgram_kernel, text, 2, GROUP=2, KIND=half, **tile)
+make(windows_cuda.skipgram_kernel, text, 2, GROUP=2, DTYPE=half, **tile)
 make(windows_cuda.cbow_kernel, text, 1, MEAN=True, EXACT=False, **tile)
 make(walks_cuda.walk_kernel, "*i64 *i32 *fp32 *i32 *fp64 *fp64 *i32 *i32 *i64 *i32 i32 i32 i32",
      SECOND=True, DIRECTED=False, WEIGHTED=True, BLOCK=128)
-make(bend.forward_kernel, "*bf16 *fp32 *bf16 i32 i32", TANH=True, ROWS=bend.ROWS, COLUMNS=bend.COLUMNS)
-make(bend.backward_kernel, "*bf16 *fp32 *bf16 *bf16 *fp32 i32 i32",
-     TANH=False, ROWS=bend.ROWS, COLUMNS=bend.COLUMNS, CHUNK=bend.CHUNK)
-make(token_loss.slopes_kernel, "*bf16 *fp32 *i64 *fp32 i32", BIAS=True, BLOCK=token_loss.BLOCK)
+make(gelu.forward_kernel, "*bf16 *fp32 *bf16 i32 i32", TANH=True, ROWS=gelu.ROWS, COLUMNS=gelu.COLUMNS)
+make(gelu.backward_kernel, "*bf16 *fp32 *bf16 *bf16 *fp32 i32 i32",
+     TANH=False, ROWS=gelu.ROWS, COLUMNS=gelu.COLUMNS, CHUNK=gelu.CHUNK)
+make(token_loss.gradient_kernel, "*bf16 *fp32 *i64 *fp32 i32", BIAS=True, BLOCK=token_loss.BLOCK)
 sides = dict(HEADS=12, DIM=64)
 make(short_attention.forward_kernel, "*bf16 *i32 *bf16 fp32", 8, **sides, TILE=128)
 make(short_attention.backward_kernel, "*bf16 *i32 *bf16 *bf16 fp32", 8, 2, **sides, EACH=6, TILE=128)
@@ -54,19 +54,19 @@ print(json.dumps(found))
 
 def test_every_kernel_compiles_for_a_card_that_is_not_here(tmp_path: Path) -> None:
     # A process of its own, without the interpreter and with nothing compiled before.
-    given = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    done = subprocess.run(
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    result = subprocess.run(
         [sys.executable, "-c", COMPILED],
-        env={**given, "TRITON_CACHE_DIR": str(tmp_path)},
+        env={**environment, "TRITON_CACHE_DIR": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert not done.returncode, done.stderr
-    found = json.loads(done.stdout)
-    assert len(found) == 13
-    assert all(size > 1000 for _, size in found.values())
-    ways = {"short": ("forward", "backward"), "long": ("forward", "queries", "keys")}
-    attending = [f"{part}_attention.{way}_kernel" for part in ways for way in ways[part]]
+    assert not result.returncode, result.stderr
+    compiled = json.loads(result.stdout)
+    assert len(compiled) == 13
+    assert all(size > 1000 for _, size in compiled.values())
+    kernels = {"short": ("forward", "backward"), "long": ("forward", "queries", "keys")}
+    attending = [f"{part}_attention.{kernel}_kernel" for part in kernels for kernel in kernels[part]]
     for name in ("windows_cuda.skipgram_kernel", *attending):
-        assert found[name][0] > 0, f"{name} does not use the tensor cores"
+        assert compiled[name][0] > 0, f"{name} does not use the tensor cores"

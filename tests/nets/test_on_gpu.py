@@ -46,9 +46,9 @@ LONG = LONG.replace(
     "short_attention.attend_short(ours, starts, heads, 32)", "long_attention.attend_long(ours, starts, heads, 70)[0]"
 )
 
-BEND = """
+GELU = """
 import torch
-from firth.nets.bend import bend
+from firth.nets.gelu import bias_gelu
 
 torch.manual_seed(0)
 x, bias, compared = 2 * torch.randn(3, 47, 300).half(), torch.randn(300), []
@@ -56,7 +56,7 @@ slope = torch.randn(x.shape).half()
 for tanh in (False, True):
     ours, plain = [x.clone().requires_grad_(), bias.clone().requires_grad_()], [x.float(), bias.clone()]
     plain = [part.requires_grad_() for part in plain]
-    found = bend(*ours, tanh)
+    found = bias_gelu(*ours, tanh)
     truth = torch.nn.functional.gelu(plain[0] + plain[1], approximate="tanh" if tanh else "none")
     found.backward(slope)
     truth.backward(slope.float())
@@ -95,7 +95,12 @@ import contextlib, torch
 torch.compiler._compile_session_context = contextlib.nullcontext  # torch before 2.13 traces the way back without it
 """
 
-CALLS = ("short_attention.attend_short(", "long_attention.attend_long(", "found = bend(", "token_loss.token_losses(")
+CALLS = (
+    "short_attention.attend_short(",
+    "long_attention.attend_long(",
+    "found = bias_gelu(",
+    "token_loss.token_losses(",
+)
 both = pytest.mark.parametrize("compiled", [False, True])
 
 
@@ -124,23 +129,23 @@ def errors(program: str, compiled: bool) -> list[float]:
 
 @both
 def test_attention_of_short_sequences_forward_and_back(compiled: bool) -> None:
-    found = errors(SHORT, compiled)
-    assert len(found) == 2 and max(found) < 4e-3
+    deviations = errors(SHORT, compiled)
+    assert len(deviations) == 2 and max(deviations) < 4e-3
 
 
 @both
 def test_attention_of_longer_sequences_forward_and_back(compiled: bool) -> None:
-    found = errors(LONG, compiled)
-    assert len(found) == 2 and max(found) < 4e-3
+    deviations = errors(LONG, compiled)
+    assert len(deviations) == 2 and max(deviations) < 4e-3
 
 
 @both
 def test_bias_and_gelu_forward_and_back(compiled: bool) -> None:
-    found = errors(BEND, compiled)
-    assert len(found) == 6 and max(found) < 2e-3
+    deviations = errors(GELU, compiled)
+    assert len(deviations) == 6 and max(deviations) < 2e-3
 
 
 @both
 def test_loss_of_tokens_forward_and_back(compiled: bool) -> None:
-    found = errors(LOSS, compiled)
-    assert len(found) == 7 and max(found) < 4e-3
+    deviations = errors(LOSS, compiled)
+    assert len(deviations) == 7 and max(deviations) < 4e-3

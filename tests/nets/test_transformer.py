@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 import torch
+from refusing import refuses
 
-from firth.core.errors import FirthError
-from firth.nets.attention import watched
+from firth.nets.attention import traced_copy
 from firth.nets.positions import sinusoids
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import ACTIVATIONS, POSITIONS, Decoder, Embedding, EncoderDecoder, Size, Stack
 
-SMALL = Size(layers=2, dim=16, heads=2, places=12, dropout=0.0)
+SMALL = Size(layers=2, dim=16, heads=2, max_positions=12, dropout=0.0)
 
 
 def test_sinusoids_are_the_formula():
@@ -90,11 +90,11 @@ def test_weights_can_be_had_from_a_net_that_runs_the_fast_path():
     source, target = torch.randint(20, (1, 5)), torch.randint(20, (1, 3))
     mask = torch.ones(1, 5, dtype=torch.bool)
     fast = net(source, mask, target)
-    twin, parts = watched(net)
+    twin, parts = traced_copy(net)
     slow = twin(source, mask, target)
-    shapes = {name: tuple(part.kept.steps.weights.shape) for name, part in parts.items()}
-    rows = torch.cat([part.kept.steps.weights.sum(-1).flatten() for part in parts.values()])
-    before = parts["decoder.blocks.0.attention"].kept.steps.weights
+    shapes = {name: tuple(part.record.steps.weights.shape) for name, part in parts.items()}
+    rows = torch.cat([part.record.steps.weights.sum(-1).flatten() for part in parts.values()])
+    before = parts["decoder.blocks.0.attention"].record.steps.weights
     torch.testing.assert_close(fast, slow, atol=1e-5, rtol=1e-4)
     assert shapes["encoder.blocks.1.attention"] == (1, 2, 5, 5) and shapes["decoder.blocks.1.cross"] == (1, 2, 3, 5)
     torch.testing.assert_close(rows, torch.ones_like(rows))
@@ -102,7 +102,7 @@ def test_weights_can_be_had_from_a_net_that_runs_the_fast_path():
 
 
 def test_too_long_is_named():
-    with pytest.raises(FirthError, match="13 tokens is longer than this model's context of 12"):
+    with refuses("text_too_long", tokens=13, limit=12):
         Decoder(20, SMALL)(torch.zeros(1, 13, dtype=torch.long))
 
 

@@ -20,26 +20,26 @@ from test_predict import copy_of, make_task
 from firth.kernels.predict_twin import TwinTrainer
 from firth.nets.windows_cuda import Rules, Tiles, Windows
 
-SEED, CENTRES = 0xF123456789ABCDEF, 24
+SEED, CENTERS = 0xF123456789ABCDEF, 24
 
 def on_card(array):
     return torch.from_numpy(np.ascontiguousarray(array.view(np.int32) if array.dtype == np.uint32 else array))
 
-def compared(architecture, group, dim, rate, columns, settings, first=0, kind="float32"):
+def compared(architecture, group, dim, rate, columns, settings, first=0, dtype="float32"):
     task = make_task(dim=dim, words=500, scale=0.3, architecture=architecture, **settings)
     # Each word once: where one stands twice in a window, the CPU moves it in between.
     task = replace(task, ids=np.random.default_rng(1).permutation(500)[: len(task.ids)].astype(np.int32))
     before, other = copy_of(task), copy_of(task)
-    wanted = TwinTrainer(other).racing(first, first + CENTRES, SEED, rate, rate, 1)
+    wanted = TwinTrainer(other).racing(first, first + CENTERS, SEED, rate, rate, 1)
     rules = Rules(architecture, task.window, task.negatives, task.shrink, task.mean, task.exact)
     tiles = Tiles.fitting(rules, task.inputs.strides[0] // 4, group)
-    tiles = tiles._replace(kind=kind, columns=columns or tiles.columns)
+    tiles = tiles._replace(dtype=dtype, columns=columns or tiles.columns)
     tables = on_card(task.inputs), on_card(task.outputs)
     windows = Windows(rules, *tables, on_card(task.keep), on_card(task.noise), tiles)
     low = max(0, first - 60)  # a slice needn't begin where the text does
     starts = task.starts[task.starts >= low]
-    laid = windows.lay(on_card(task.ids[low:]), on_card(starts), low, first, first + CENTRES, SEED)
-    losses, pairs = windows.train(laid, rate, rate, 3)
+    prepared = windows.prepare(on_card(task.ids[low:]), on_card(starts), low, first, first + CENTERS, SEED)
+    losses, pairs = windows.train(prepared, rate, rate, 3)
     def error(found, truth, old):
         return float(np.linalg.norm(found.numpy() - truth) / np.linalg.norm(truth - old))
     return {"pairs": [int(pairs.sum()), wanted.pairs], "loss": [float(losses.sum()), wanted.loss],
@@ -82,11 +82,11 @@ def answer(program: str) -> Any:
 
 def compared(*cases: tuple[Any, ...]) -> list[dict[str, Any]]:
     program = f"{WINDOWS}\nprint(json.dumps([compared(*case) for case in {cases!r}]))"
-    found: list[dict[str, Any]] = answer(program)
-    for row in found:
+    results: list[dict[str, Any]] = answer(program)
+    for row in results:
         assert row["pairs"][0] == row["pairs"][1] > 12
         assert row["padding"] == 0
-    return found
+    return results
 
 
 def test_one_window_after_the_other_is_what_the_twin_does() -> None:
@@ -116,6 +116,6 @@ def test_products_of_halves_are_near_enough() -> None:
 
 
 def test_walks_are_those_of_the_cpu() -> None:
-    found = answer(WALKS)
-    assert len(found) == 12
-    assert all(ids and starts and size > 60 for ids, starts, size in found)
+    walks = answer(WALKS)
+    assert len(walks) == 12
+    assert all(ids and starts and size > 60 for ids, starts, size in walks)

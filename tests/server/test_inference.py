@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import warns_code
 from serving import serving
 
 import firth

@@ -41,7 +41,7 @@ def counting(length: int = 4000) -> np.ndarray:
 
 def training(run: Run, ids: np.ndarray | None = None, held_out: float = 0.1, **options) -> LanguageTraining:
     torch.manual_seed(0)
-    size = Size(layers=1, dim=32, heads=2, places=16, dropout=options.pop("dropout", 0.0))
+    size = Size(layers=1, dim=32, heads=2, max_positions=16, dropout=options.pop("dropout", 0.0))
     settings = {"epochs": 3, "batch_tokens": 128, "learning_rate": 1e-2} | options
     return LanguageTraining(
         Options(**settings), Decoder(10, size), counting() if ids is None else ids, 16, held_out, "data", run

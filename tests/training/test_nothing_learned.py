@@ -130,8 +130,8 @@ def test_small_texts_get_small_batches(texts):
         firth.FastText(dim=8, learning_rate=1e-9, epochs=1, buckets=1000),
         firth.Doc2Vec(dim=8, learning_rate=1e-9, epochs=1),
         firth.GloVe(dim=8, learning_rate=1e-9, epochs=1),
-        firth.GPT(layers=1, dim=16, heads=1, context=16, vocabulary=300, epochs=1, learning_rate=1e-9),
-        firth.BERT(size="tiny", dim=16, vocabulary=300, epochs=1, learning_rate=1e-9, context=32),
+        firth.GPT(layers=1, dim=16, heads=1, context_length=16, vocabulary_size=300, epochs=1, learning_rate=1e-9),
+        firth.BERT(size="tiny", dim=16, vocabulary_size=300, epochs=1, learning_rate=1e-9, context_length=32),
     ],
     ids=lambda method: f"{type(method).__name__}",
 )

@@ -9,9 +9,9 @@ import torch
 
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder, Size
-from firth.transformers.beam_search import RecurrentWriter, TransformerWriter, beam_search
+from firth.transformers.beam_search import RecurrentDecoder, TransformerDecoder, beam_search
 
-PAD, BEGIN, END, WORDS, LIMIT = 0, 1, 2, 11, 9
+PAD, BEGIN, END, VOCABULARY, LIMIT = 0, 1, 2, 11, 9
 SOURCES = [[3, 4, 5, 6, END], [7, END], [8, 9, 10, END], [3, 3, 3, 3, 3, 3, END]]
 torch.set_num_threads(1)  # nets this small only wait for a second thread
 
@@ -19,11 +19,11 @@ torch.set_num_threads(1)  # nets this small only wait for a second thread
 def new_net(kind: str, seed: int = 0):
     torch.manual_seed(seed)
     if kind == "lstm":
-        net = RecurrentTranslator(WORDS, WORDS, 16, layers=2, tied=True)
+        net = RecurrentTranslator(VOCABULARY, VOCABULARY, 16, layers=2, tied=True)
         gain = 3.0
     else:
         net = EncoderDecoder(
-            WORDS, WORDS, Size(layers=2, dim=16, heads=2, places=16, positions="sinusoidal"), tied=True
+            VOCABULARY, VOCABULARY, Size(layers=2, dim=16, heads=2, max_positions=16, positions="sinusoidal"), tied=True
         )
         gain = 2.0
     with torch.no_grad():
@@ -34,69 +34,71 @@ def new_net(kind: str, seed: int = 0):
 
 
 @torch.inference_mode()
-def next_scores(net, source: list[int], written: list[int]) -> list[float]:
+def next_scores(net, source: list[int], prefix: list[int]) -> list[float]:
     ids = torch.tensor([source])
-    hidden = net(ids, torch.ones_like(ids, dtype=torch.bool), torch.tensor([[BEGIN, *written]]))
+    hidden = net(ids, torch.ones_like(ids, dtype=torch.bool), torch.tensor([[BEGIN, *prefix]]))
     logits = net.logits(hidden)[0, -1]
     logits[[PAD, BEGIN]] = -math.inf
     return torch.log_softmax(logits, -1).tolist()
 
 
 def slow_search(net, source: list[int], beam: int, alpha: float) -> tuple[list[int], float, bool]:
-    live, ended = [(0.0, [])], []
+    active, finished = [(0.0, [])], []
     for length in range(1, LIMIT + 1):
         divisor = ((5 + length) / 6) ** alpha
-        grown = [
-            (score + more, [*written, token])
-            for score, written in live
-            for token, more in enumerate(next_scores(net, source, written))
-            if more > -math.inf
+        extended = [
+            (score + score_of_token, [*prefix, token])
+            for score, prefix in active
+            for token, score_of_token in enumerate(next_scores(net, source, prefix))
+            if score_of_token > -math.inf
         ]
-        grown.sort(key=lambda item: -item[0])
-        ended += [(score / divisor, written[:-1]) for score, written in grown[:beam] if written[-1] == END]
-        live = [item for item in grown[: 2 * beam] if item[1][-1] != END][:beam]
-        if len(ended) >= beam and max(ended)[0] >= live[0][0] / divisor:
+        extended.sort(key=lambda item: -item[0])
+        finished += [(score / divisor, prefix[:-1]) for score, prefix in extended[:beam] if prefix[-1] == END]
+        active = [item for item in extended[: 2 * beam] if item[1][-1] != END][:beam]
+        if len(finished) >= beam and max(finished)[0] >= active[0][0] / divisor:
             break
-    if ended:
-        score, written = max(ended)
-        return written, score, True
-    return live[0][1], live[0][0] / divisor, False
+    if finished:
+        score, prefix = max(finished)
+        return prefix, score, True
+    return active[0][1], active[0][0] / divisor, False
 
 
 def search(net, sources: list[list[int]], beam: int, alpha: float):
     longest = max(map(len, sources))
     ids = torch.tensor([[*source, *[PAD] * (longest - len(source))] for source in sources])
-    kind = RecurrentWriter if isinstance(net, RecurrentTranslator) else TransformerWriter
+    decoder_class = RecurrentDecoder if isinstance(net, RecurrentTranslator) else TransformerDecoder
     with torch.inference_mode():
-        writer = kind(net, ids, ids != PAD, beam, LIMIT)
-    return beam_search(writer, [LIMIT] * len(sources), beam, alpha, BEGIN, END, torch.tensor([PAD, BEGIN]))
+        decoder = decoder_class(net, ids, ids != PAD, beam, LIMIT)
+    return beam_search(decoder, [LIMIT] * len(sources), beam, alpha, BEGIN, END, torch.tensor([PAD, BEGIN]))
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.8])
-@pytest.mark.parametrize("beam", [1, 3, WORDS])
+@pytest.mark.parametrize("beam", [1, 3, VOCABULARY])
 @pytest.mark.parametrize("kind", ["transformer", "lstm"])
 def test_it_is_the_slow_search(kind, beam, alpha):
     net = new_net(kind)
-    found = search(net, SOURCES, beam, alpha)
-    for source, written in zip(SOURCES, found, strict=True):
+    hypotheses = search(net, SOURCES, beam, alpha)
+    for source, hypothesis in zip(SOURCES, hypotheses, strict=True):
         ids, score, ended = slow_search(net, source, beam, alpha)
-        assert (written.ids, written.ended) == (ids, ended)
-        assert written.score == pytest.approx(score, abs=1e-4)
+        assert (hypothesis.ids, hypothesis.ended) == (ids, ended)
+        assert hypothesis.score == pytest.approx(score, abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["transformer", "lstm"])
 def test_a_beam_of_one_is_greedy(kind):
     net = new_net(kind, seed=1)
-    for source, found in zip(SOURCES, search(net, SOURCES, 1, 0.6), strict=True):
+    for source, hypothesis in zip(SOURCES, search(net, SOURCES, 1, 0.6), strict=True):
         greedy: list[int] = []
         while len(greedy) < LIMIT and END not in greedy:
             scores = next_scores(net, source, greedy)
             greedy.append(scores.index(max(scores)))
-        assert found.ids == [token for token in greedy if token != END] and found.ended == (END in greedy)
+        assert hypothesis.ids == [token for token in greedy if token != END] and hypothesis.ended == (END in greedy)
 
 
 def test_the_nets_of_these_tests_end_some_and_break_off_others():
     """Else the comparisons above would not see both ways out."""
-    found = [written for kind in ("transformer", "lstm") for written in search(new_net(kind), SOURCES, 3, 0.8)]
-    assert {written.ended for written in found} == {True, False}
-    assert len({len(written.ids) for written in found}) > 1
+    hypotheses = [
+        hypothesis for kind in ("transformer", "lstm") for hypothesis in search(new_net(kind), SOURCES, 3, 0.8)
+    ]
+    assert {hypothesis.ended for hypothesis in hypotheses} == {True, False}
+    assert len({len(hypothesis.ids) for hypothesis in hypotheses}) > 1

@@ -21,9 +21,9 @@ NEW = [sense for sense in SENSES[TRAINED:] if sense.sentence not in set(TEXTS)]
 def model(tmp_path_factory):
     # 500 tokens are enough for every word to be one: sentences are shorter, and of fewer lengths, than in pieces.
     settings = {
-        "layers": 2, "dim": 64, "heads": 4, "hidden": 128, "context": 32, "vocabulary": 500, "dropout": 0.0,
-        "next_sentence": False, "mask_rate": 0.2, "batch_tokens": 512, "epochs": 12, "learning_rate": 4e-3,
-        "weight_decay": 0.01, "held_out": 0.0,
+        "layers": 2, "dim": 64, "heads": 4, "feedforward_dim": 128, "context_length": 32, "vocabulary_size": 500,
+        "dropout": 0.0, "next_sentence": False, "mask_rate": 0.2, "batch_tokens": 512, "epochs": 12,
+        "learning_rate": 4e-3, "weight_decay": 0.01, "held_out": 0.0,
     }  # fmt: skip
     return firth.BERT(**settings).fit(TEXTS, firth.Run(threads=1))
 
@@ -36,24 +36,24 @@ def test_blanks_that_only_context_decides_are_filled(model):
         return sense.sense in HOMONYMS.get(answer, ())
 
     blanks = [" ".join("[MASK]" if word == sense.word else word for word in sense.sentence.split()) for sense in NEW]
-    found = [model.fill(blank, k=1)[0][0][0] for blank in blanks]
-    right = np.mean([fits(answer, sense) for answer, sense in zip(found, NEW, strict=True)])
+    filled = [model.fill(blank, k=1)[0][0][0] for blank in blanks]
+    accuracy = np.mean([fits(answer, sense) for answer, sense in zip(filled, NEW, strict=True)])
     most_frequent = Counter(sense.word for sense in SENSES[:TRAINED]).most_common(1)[0][0]
     baseline = max(np.mean([fits(word, sense) for sense in NEW]) for word in [most_frequent, *HOMONYMS])
-    assert baseline < 0.45 and right > 0.9
+    assert baseline < 0.45 and accuracy > 0.9
 
 
 def test_the_two_senses_of_a_word_part(model):
     """The nearest other occurrence of the word means the same, by the vectors of the last layer. One vector a word, as
     the input has it but for the place, can't tell."""
-    places = [model.read([sense.sentence])[0].tokens.index(sense.word) for sense in NEW]
-    states = [model.states(sense.sentence)[:, place] for sense, place in zip(NEW, places, strict=True)]
+    positions = [model.read([sense.sentence])[0].tokens.index(sense.word) for sense in NEW]
+    states = [model.states(sense.sentence)[:, position] for sense, position in zip(NEW, positions, strict=True)]
     words, senses = (np.array([getattr(sense, name) for sense in NEW]) for name in ("word", "sense"))
-    right = []
+    accuracy = []
     for layer in np.stack(states, axis=1):
         unit = layer / np.linalg.norm(layer, axis=1, keepdims=True)
-        closeness = unit @ unit.T
-        closeness[words[:, None] != words] = -9
-        np.fill_diagonal(closeness, -9)
-        right.append(np.mean(senses == senses[closeness.argmax(axis=1)]))
-    assert right[0] < 0.62 and right[-1] > 0.9 and right[-1] > right[1]
+        similarity = unit @ unit.T
+        similarity[words[:, None] != words] = -9
+        np.fill_diagonal(similarity, -9)
+        accuracy.append(np.mean(senses == senses[similarity.argmax(axis=1)]))
+    assert accuracy[0] < 0.62 and accuracy[-1] > 0.9 and accuracy[-1] > accuracy[1]

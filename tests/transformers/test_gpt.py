@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from refusing import refuses
 
 import firth
 from firth.data.subwords import BPE
@@ -20,7 +21,15 @@ from firth.transformers.huggingface_gpt2 import size_of
 
 TEXTS = list(World(seed=33).sentences(1500))
 ALONE = firth.Run(threads=1)  # two processes that share two cores wait for each other when each has two threads
-SETTINGS = {"layers": 2, "dim": 48, "heads": 2, "context": 40, "vocabulary": 400, "dropout": 0.0, "batch_tokens": 512}
+SETTINGS = {
+    "layers": 2,
+    "dim": 48,
+    "heads": 2,
+    "context_length": 40,
+    "vocabulary_size": 400,
+    "dropout": 0.0,
+    "batch_tokens": 512,
+}
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +42,12 @@ def test_it_learns_the_language(model):
     new = list(World(seed=33).sentences(1700))[1500:]
     ids = [token for text in TEXTS for token in [*model.tokenizer.encode(text).ids, 0]]
     counts = Counter(ids)
-    asked = [token for text in new for token in model.tokenizer.encode(text).ids]
-    frequency = -sum(math.log((counts[token] + 1) / (len(ids) + 400)) for token in asked) / len(asked)
-    judged = model.perplexity(new)
-    assert judged.tokens == len(asked) and judged.loss < frequency - 1.5
-    assert judged.perplexity == pytest.approx(math.exp(judged.loss))
-    assert abs(model.training["held_out_loss"] - judged.loss) < 0.5
+    tokens = [token for text in new for token in model.tokenizer.encode(text).ids]
+    frequency = -sum(math.log((counts[token] + 1) / (len(ids) + 400)) for token in tokens) / len(tokens)
+    result = model.perplexity(new)
+    assert result.tokens == len(tokens) and result.loss < frequency - 1.5
+    assert result.perplexity == pytest.approx(math.exp(result.loss))
+    assert abs(model.training["held_out_loss"] - result.loss) < 0.5
 
 
 def test_perplexity_is_that_of_each_token_given_those_before(model):
@@ -57,7 +66,7 @@ def test_perplexity_is_that_of_each_token_given_those_before(model):
 def test_the_last_place_is_learned_too():
     """A text of `context` tokens stands behind the token that begins it: the place of its last token is one more. From
     there the next token is told at least as well as with one token less before it."""
-    model = firth.GPT(**SETTINGS | {"context": 3}, epochs=4, learning_rate=4e-3).fit(TEXTS, ALONE)
+    model = firth.GPT(**SETTINGS | {"context_length": 3}, epochs=4, learning_rate=4e-3).fit(TEXTS, ALONE)
     ids = torch.tensor([model.tokenizer.encode(text).ids[:5] for text in TEXTS])
     with torch.no_grad():
         whole, less = (model.net.logits(model.net(ids[:, first:4]))[:, -1] for first in (0, 1))
@@ -98,8 +107,8 @@ def test_hugging_faces_folders_open(tmp_path: Path):
         weights = transformers.GPT2LMHeadModel.from_pretrained(tmp_path, attn_implementation="eager")(
             torch.tensor([model.ids("the king")]), output_attentions=True
         ).attentions
-    found = model.attention("the king")
-    np.testing.assert_allclose(found.weights, torch.cat(weights).numpy(), atol=1e-5)
+    attention = model.attention("the king")
+    np.testing.assert_allclose(attention.weights, torch.cat(weights).numpy(), atol=1e-5)
     model.save(tmp_path / "again")
     assert firth.load(tmp_path / "again").method == model.method
 
@@ -129,8 +138,10 @@ def test_unusual_gpt2_folders_compute_what_their_config_says(tmp_path: Path, set
 
 def test_a_gpt2_with_two_tables_is_refused(tmp_path: Path):
     written_by_others(tmp_path, tie_word_embeddings=False)
-    with pytest.raises(firth.FirthError, match="reads and predicts by different tables"):
+    with refuses("damaged_model", folder=tmp_path) as caught:
         firth.load(tmp_path)
+    cause = caught.value.__cause__
+    assert cause.code == "unsupported_architecture" and cause.values["name"] == "lm_head.weight"
 
 
 def written_by_others(folder: Path, **settings) -> transformers.GPT2LMHeadModel:
@@ -148,17 +159,17 @@ def written_by_others(folder: Path, **settings) -> transformers.GPT2LMHeadModel:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "code", "values"),
     [
-        ({"n_layer": 3}, "missing"),
-        ({"n_layer": 1}, "not known"),
-        ({"n_layer": "many"}, "n_layer as a whole number; got 'many'"),
-        ({"activation_function": "mish"}, "must be one of"),
-        ({"n_embd": 16}, "must be an array of shape"),
-        ({"vocab_size": 10}, "tokenizer has"),
+        ({"n_layer": 3}, "damaged_model", {"layers": 3}),
+        ({"n_layer": 1}, "damaged_model", {"layers": 1}),
+        ({"n_layer": "many"}, "damaged_model", {"name": "n_layer", "got": "many"}),
+        ({"activation_function": "mish"}, "unsupported_architecture", {"name": "activation_function", "got": "mish"}),
+        ({"n_embd": 16}, "damaged_model", {"name": "embedding.tokens.weight", "shape_2": (300, 16)}),
+        ({"vocab_size": 10}, "invalid_tokenizer", {"n_tokenizer": 300, "rows": 10}),
     ],
 )
-def test_folders_that_do_not_fit_are_refused(tmp_path: Path, change, message):
+def test_folders_that_do_not_fit_are_refused(tmp_path: Path, change, code, values):
     transformers.GPT2LMHeadModel(
         transformers.GPT2Config(
             n_layer=2, n_embd=32, n_head=4, n_positions=64, vocab_size=300, bos_token_id=0, eos_token_id=0
@@ -167,8 +178,12 @@ def test_folders_that_do_not_fit_are_refused(tmp_path: Path, change, message):
     BPE(size=300, special_tokens=(END,)).train(TEXTS).save(tmp_path / "tokenizer.json")
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | change))
-    with pytest.raises(firth.FirthError, match=message):
+    with pytest.raises(firth.FirthError) as caught:
         firth.load(tmp_path)
+    error = caught.value.__cause__ or caught.value  # firth.load adds the folder to an error without it
+    assert error.code == code and error.values.items() >= values.items(), error
+    if values.keys() == {"layers"}:
+        assert error.values["problem"].endswith("missing" if change["n_layer"] == 3 else "unexpected")
 
 
 def test_writing(model):
@@ -179,12 +194,13 @@ def test_writing(model):
     stopped = "".join(model.generate("the king", 30, seed=1, stop=one[5:8]))
     assert stopped == one[: one.index(one[5:8])]
     assert list(model.generate("", 0)) == []
-    with pytest.raises(firth.FirthError, match="do not fit the context of 40"):
+    with refuses("text_too_long", tokens=100, limit=40):
         model.generate("the king", 100)
     long = "".join(model.generate("the king", 100, slide=True, temperature=1.0))
     assert long.startswith("".join(model.generate("the king", 10, temperature=1.0)))
-    with pytest.raises(firth.FirthError, match=r"tokens and the model's context 40: cut it"):
-        model.generate(" ".join(TEXTS[:20]))
+    long = " ".join(TEXTS[:20])
+    with refuses("text_too_long", tokens=len(model.tokenizer.encode(long).ids), limit=40):
+        model.generate(long)
 
 
 def test_vectors_move_with_their_context(model):
@@ -196,20 +212,20 @@ def test_vectors_move_with_their_context(model):
     after = model.states("a the king sleeps")
     assert np.abs(after[-1, -1] - states[-1, -1]).max() > 1e-3
     assert not model.embed([""]).any()
-    with pytest.raises(firth.FirthError, match="layer must be from 0"):
+    with refuses("invalid_value", option="layer", limit=2, got=3):
         model.embed(["a"], layer=3)
 
 
 def test_attention_looks_back_only(model):
-    found = model.attention("the king sleeps")
+    attention = model.attention("the king sleeps")
     assert (
-        found.weights.shape[:2] == (2, 2)
-        and found.queries[0] == END
-        and "".join(found.queries[1:]) == "the king sleeps"
+        attention.weights.shape[:2] == (2, 2)
+        and attention.queries[0] == END
+        and "".join(attention.queries[1:]) == "the king sleeps"
     )
-    np.testing.assert_allclose(found.weights.sum(-1), 1, atol=1e-5)
-    assert not np.triu(found.weights, 1).any()
-    with pytest.raises(firth.FirthError, match="pair is for translators"):
+    np.testing.assert_allclose(attention.weights.sum(-1), 1, atol=1e-5)
+    assert not np.triu(attention.weights, 1).any()
+    with refuses("unsupported_model", got=2):
         model.attention("a", "b")
 
 
@@ -221,22 +237,23 @@ def test_characters_and_other_blocks(tmp_path: Path):
     again = firth.load(tmp_path / "gpt")
     assert "".join(again.generate("the", 20)) == "".join(model.generate("the", 20))
     assert "model_type" not in json.loads((tmp_path / "gpt" / "config.json").read_text())
-    assert size_of({"n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 4, "vocab_size": 9})[0].hidden == 32
+    assert size_of({"n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 4, "vocab_size": 9})[0].feedforward_dim == 32
 
 
 def test_going_on_from_a_model(model):
     more = list(World(seed=34).sentences(300))
     again = firth.GPT(**SETTINGS, epochs=1, learning_rate=1e-3).fit(more, ALONE, start=model)
     assert again.tokenizer is model.tokenizer and again.perplexity(more).loss < model.perplexity(more).loss
-    with pytest.raises(firth.FirthError, match=r"GPT model of the same size; it has layers=2, context=40\.$"):
-        firth.GPT(**SETTINGS | {"layers": 1, "context": 20}).fit(more, ALONE, start=model)
-    settings = SETTINGS | {"dropout": 0.2, "hidden": 4 * 48}  # the same weights, otherwise said
+    with refuses("incompatible_start", existing="layers=2, context_length=40"):
+        firth.GPT(**SETTINGS | {"layers": 1, "context_length": 20}).fit(more, ALONE, start=model)
+    settings = SETTINGS | {"dropout": 0.2, "feedforward_dim": 4 * 48}  # the same weights, otherwise said
     other = firth.GPT(**settings, epochs=1, learning_rate=1e-3).fit(more[:50], ALONE, start=model)
     assert other.net.size.dropout == 0.2 and model.net.size.dropout == 0.0
 
 
 def test_bad_input():
-    with pytest.raises(firth.FirthError, match="multiple of heads; got 10 and 3"):
+    with refuses("invalid_value", option="GPT.dim", got=10, heads=3):
         firth.GPT(dim=10, heads=3).fit(TEXTS, ALONE)
-    with pytest.raises(firth.FirthError, match="nothing to judge"):
-        firth.GPT(**SETTINGS, epochs=1).fit(TEXTS[:50], ALONE).perplexity([])
+    model = firth.GPT(**SETTINGS, epochs=1).fit(TEXTS[:50], ALONE)
+    with refuses("empty_data"):
+        model.perplexity([])

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 import torch
+from refusing import refuses
 from tiny import tiny_gpt
 
-from firth.core.errors import FirthError
 from firth.nets.transformer import Decoder, Size
-from firth.transformers.language_modeling import Reading, Sampling, continued, writer_of
+from firth.transformers.language_modeling import DecodingState, Sampling, generate_ids, native_decoder
 
-WORDS = 11
+VOCABULARY = 11
 
 
 def make_net(positions: str, activation: str) -> Decoder:
     torch.manual_seed(1)
-    size = Size(layers=2, dim=24, heads=3, places=20, dropout=0.1, positions=positions, activation=activation)
+    size = Size(layers=2, dim=24, heads=3, max_positions=20, dropout=0.1, positions=positions, activation=activation)
     net = Decoder(16, size).eval()
     for parameter in net.parameters():  # biases too: nothing may be left out unseen
         torch.nn.init.normal_(parameter, std=0.3)
@@ -29,41 +29,41 @@ def make_net(positions: str, activation: str) -> Decoder:
 @torch.inference_mode()
 def test_each_token_has_the_logits_of_the_whole_text(positions: str, activation: str) -> None:
     net, ids = make_net(positions, activation), [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
-    whole = net.logits(net(torch.tensor([ids])))[0, :, :WORDS]
-    reading = Reading(net, WORDS, writer_of(net, WORDS))
-    found = [reading.logits(ids[:4]), *(reading.logits([token]) for token in ids[4:])]
-    torch.testing.assert_close(torch.stack(found), whole[3:], atol=1e-4, rtol=1e-4)
+    expected = net.logits(net(torch.tensor([ids])))[0, :, :VOCABULARY]
+    state = DecodingState(net, VOCABULARY, native_decoder(net, VOCABULARY))
+    logits = [state.logits(ids[:4]), *(state.logits([token]) for token in ids[4:])]
+    torch.testing.assert_close(torch.stack(logits), expected[3:], atol=1e-4, rtol=1e-4)
 
 
 def test_a_full_context_slides_with_the_writer() -> None:
     net = make_net("learned", "gelu")
-    found = list(continued(net, WORDS, [1, 2], 60, Sampling(temperature=0), slide=True))
-    assert len(found) == 60
-    known = [1, 2, *found]
-    again = next(continued(net, WORDS, known[11:21], 1, Sampling(temperature=0), slide=False))
-    assert known[21] == again  # the first that was written after the older half was forgotten
+    generated = list(generate_ids(net, VOCABULARY, [1, 2], 60, Sampling(temperature=0), slide=True))
+    assert len(generated) == 60
+    history = [1, 2, *generated]
+    again = next(generate_ids(net, VOCABULARY, history[11:21], 1, Sampling(temperature=0), slide=False))
+    assert history[21] == again  # the first that was written after the older half was forgotten
 
 
 def test_writing_tells_the_candidates_of_each_step():
     model = tiny_gpt()
-    whole = "".join(model.generate("the king", 6, temperature=0))
-    written = model.write("the king", tokens=6, k=4, temperature=0)
-    assert model.tokenizer.decode([step.token.id for step in written]) == whole
-    for step in written:
+    text = "".join(model.generate("the king", 6, temperature=0))
+    steps = model.generate_tokens("the king", tokens=6, k=4, temperature=0)
+    assert model.tokenizer.decode([step.token.id for step in steps]) == text
+    for step in steps:
         assert step.token == step.candidates[0] and len(step.candidates) == 4 and step.token.chance == 1
         assert [each.probability for each in step.candidates] == sorted(
             (each.probability for each in step.candidates), reverse=True
         )
     # Tokens that were taken are read as they are: the third step follows from the first two.
-    taken = [step.token.id for step in written[:2]]
-    again = model.write("the king", taken, tokens=1, k=4, temperature=0)[0]
-    assert again.token.id == written[2].token.id
-    assert again.token.probability == pytest.approx(written[2].token.probability, rel=1e-4)
+    generated = [step.token.id for step in steps[:2]]
+    again = model.generate_tokens("the king", generated, tokens=1, k=4, temperature=0)[0]
+    assert again.token.id == steps[2].token.id
+    assert again.token.probability == pytest.approx(steps[2].token.probability, rel=1e-4)
     # And in one reading of the whole they have the probabilities that they had when they were written.
-    told = model.taken("the king", [step.token.id for step in written])
-    assert [each.text for each in told] == [step.token.text for step in written]
-    expected = [step.token.probability for step in written]
-    assert [each.probability for each in told] == pytest.approx(expected, rel=1e-3)
+    probabilities = model.token_probabilities("the king", [step.token.id for step in steps])
+    assert [each.text for each in probabilities] == [step.token.text for step in steps]
+    expected = [step.token.probability for step in steps]
+    assert [each.probability for each in probabilities] == pytest.approx(expected, rel=1e-3)
 
 
 def test_what_stands_before_a_stop_is_told_whole():
@@ -78,7 +78,7 @@ def test_what_stands_before_a_stop_is_told_whole():
 
 def test_chances_are_those_of_sampling():
     model, words = tiny_gpt(), len(tiny_gpt().tokenizer)
-    step = model.write("the king", k=words, temperature=0.5, top_k=7)[0]
+    step = model.generate_tokens("the king", k=words, temperature=0.5, top_k=7)[0]
     assert sum(each.probability for each in step.candidates) == pytest.approx(1, abs=1e-4)
     assert sum(each.chance for each in step.candidates) == pytest.approx(1, abs=1e-4)
     assert sum(each.chance > 0 for each in step.candidates) == 7 and step.token.chance > 0
@@ -89,18 +89,19 @@ def test_chances_are_those_of_sampling():
 
 def test_what_writing_refuses():
     model = tiny_gpt(places=8)
-    for settings, rule in (
-        ({"taken": [99999]}, "Tokens have numbers from 0 to"),
-        ({"tokens": 0}, "at least 1"),
-        ({"k": 0}, "at least 1"),
-        ({"tokens": 9}, "do not fit the context of 8"),
-        ({"temperature": -1}, "temperature must be at least 0"),
-        ({"seed": 2**64}, "whole number of 64 bits"),
+    last = len(model.tokenizer) - 1
+    for settings, code, values in (
+        ({"generated": [99999]}, "unknown_token", {"limit": last, "got": 99999}),
+        ({"tokens": 0}, "invalid_value", {"tokens": 0, "k": 10}),
+        ({"k": 0}, "invalid_value", {"tokens": 1, "k": 0}),
+        ({"tokens": 9}, "text_too_long", {"tokens": 9, "limit": 8}),
+        ({"temperature": -1}, "invalid_value", {"option": "temperature", "got": -1}),
+        ({"seed": 2**64}, "invalid_value", {"option": "seed", "got": 2**64}),
     ):
-        with pytest.raises(FirthError, match=rule):
-            model.write("the", **settings)
-    with pytest.raises(FirthError, match="Tokens have numbers from 0 to"):
-        model.taken("the", [-1])
-    with pytest.raises(FirthError, match="do not fit the context of 8"):
-        model.taken("the", [1] * 9)
-    assert model.taken("the", []) == []
+        with refuses(code, **values):
+            model.generate_tokens("the", **settings)
+    with refuses("unknown_token", limit=last, got=-1):
+        model.token_probabilities("the", [-1])
+    with refuses("text_too_long", limit=8):
+        model.token_probabilities("the", [1] * 9)
+    assert model.token_probabilities("the", []) == []

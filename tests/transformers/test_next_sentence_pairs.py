@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from firth.data.sentences import Sentences
-from firth.transformers.next_sentence_pairs import ALONE, FOLLOWS, FOREIGN, make_pairs, short_sentences, stretches
+from firth.transformers.next_sentence_pairs import ALONE, FOLLOWS, FOREIGN, make_pairs, segments_of, short_sentences
 from firth.transformers.packing import batch_ends
 
 
@@ -19,18 +19,18 @@ def sentences(seed: int, documents: int, longest: int = 30, most: int = 12) -> S
     return Sentences(np.arange(starts[-1], dtype=np.int32), starts, np.concatenate([[0], np.cumsum(counts)]))
 
 
-def document_of(text: Sentences, place: np.ndarray) -> np.ndarray:
-    return np.searchsorted(text.starts[text.documents], place, side="right") - 1
+def document_of(text: Sentences, position: np.ndarray) -> np.ndarray:
+    return np.searchsorted(text.starts[text.documents], position, side="right") - 1
 
 
 @pytest.mark.parametrize("documents", [2, 3, 40, 400])
-@pytest.mark.parametrize("room", [5, 29, 125])
-def test_b_follows_a_or_comes_from_another_document(documents, room):
+@pytest.mark.parametrize("max_tokens", [5, 29, 125])
+def test_b_follows_a_or_comes_from_another_document(documents, max_tokens):
     whole = sentences(documents, documents)
-    text, _ = short_sentences(whole, max(1, room // 2))
-    pairs = make_pairs(text, room, np.random.default_rng(0))
+    text, _ = short_sentences(whole, max(1, max_tokens // 2))
+    pairs = make_pairs(text, max_tokens, np.random.default_rng(0))
     begin, length, label = pairs
-    assert (length[:, 0] >= 1).all() and (length.sum(axis=1) <= room).all()
+    assert (length[:, 0] >= 1).all() and (length.sum(axis=1) <= max_tokens).all()
     real = length[:, 1] > 0
     assert ((label == ALONE) == ~real).all()
     a, b = document_of(text, begin[:, 0]), document_of(text, begin[:, 1])
@@ -44,7 +44,7 @@ def test_b_follows_a_or_comes_from_another_document(documents, room):
         assert 0.4 < foreign.mean() < 0.6 and real.mean() > 0.95
     # B begins where a sentence does, but in stretches of a single one.
     at_start = np.isin(begin[real, 1], text.starts)
-    assert at_start.mean() > 0.5 or room < 10
+    assert at_start.mean() > 0.5 or max_tokens < 10
 
 
 def test_lengths_do_not_tell_the_answer():
@@ -60,12 +60,12 @@ def test_lengths_do_not_tell_the_answer():
 
 def test_every_token_is_used_once_and_cuts_move():
     text, _ = short_sentences(sentences(2, 50), 31)
-    one, two = (stretches(text, 62, np.random.default_rng(seed)) for seed in (1, 2))
-    for found in (one, two):
-        assert found[0, 0] == 0 and found[-1, 1] == len(text.starts) - 1
-        np.testing.assert_array_equal(found[1:, 0], found[:-1, 1])
+    one, two = (segments_of(text, 62, np.random.default_rng(seed)) for seed in (1, 2))
+    for segments in (one, two):
+        assert segments[0, 0] == 0 and segments[-1, 1] == len(text.starts) - 1
+        np.testing.assert_array_equal(segments[1:, 0], segments[:-1, 1])
     assert one.tolist() != two.tolist()
-    alone = make_pairs(text, 62, np.random.default_rng(1), following=False)
+    alone = make_pairs(text, 62, np.random.default_rng(1), next_sentence=False)
     assert alone.length[:, 0].sum() == text.starts[-1] and not alone.length[:, 1].any()
     assert (alone.label == ALONE).all()
     pairs = make_pairs(text, 62, np.random.default_rng(1))

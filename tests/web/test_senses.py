@@ -67,4 +67,4 @@ def test_senses_by_play_and_what_is_refused(view: Open) -> None:
     expect(page.get_by_label("Sentence 4", exact=True)).to_have_count(0)
     page.get_by_role("button", name="Add a sentence").click()
     page.get_by_label("Sentence 4", exact=True).fill("nothing of the kind")
-    expect(page.get_by_role("alert")).to_contain_text("'bank' is not among the words of 'nothing of the kind'")
+    expect(page.get_by_role("alert")).to_contain_text("'bank' is not a word of 'nothing of the kind'")

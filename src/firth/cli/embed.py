@@ -138,7 +138,7 @@ def tell(model: Any, texts: Corpus, figures: Counter[str], pooling: Pooling | No
         if lacking:
             note(f"{'; '.join(lacking)}.", "unknown_words")
     if figures["cut_rows"] and pooling is not None:
-        most = pooling.max_tokens or model.size.places
+        most = pooling.max_tokens or model.size.max_positions
         cut = f"{figures['cut_rows']:,} of {rows:,} texts have more than {most:,} tokens and were cut there"
         note(f"{cut}; --long chunk reads them whole.", "cut_texts")
     if figures["not_utf8"]:
@@ -279,7 +279,7 @@ def figures_of(model: Any, batch: Batch, pooled: Any, pooling: Pooling | None) -
     figures = {"rows": len(batch.keys), unit_of(model): int(read.sum()), "unknown": int(pooled.unknown.sum())}
     figures |= {"empty_rows": int((read == 0).sum()), "zero_rows": int(((pooled.matrix != 0).sum(axis=1) == 0).sum())}
     if pooling is not None:
-        most = (pooling.max_tokens or model.size.places) - 2  # [CLS] and [SEP]
+        most = (pooling.max_tokens or model.size.max_positions) - 2  # [CLS] and [SEP]
         figures["cut_rows"] = int((read > most).sum()) if pooling.long == "truncate" else 0
     return {**figures, "not_utf8": batch.not_utf8}
 

@@ -139,10 +139,10 @@ def unusual_precision(engine: dict[str, str]) -> str | None:
     """The precision that was given, unless it is the one that the device takes anyway."""
     if "precision" not in engine:
         return None
-    from firth.transformers.text_encoder import chosen_engine
+    from firth.transformers.text_encoder import resolve_engine
 
     device = engine.get("device", "auto")
-    usual, given = (chosen_engine(device, precision)[1] for precision in ("auto", engine["precision"]))
+    usual, given = (resolve_engine(device, precision)[1] for precision in ("auto", engine["precision"]))
     return None if given == usual else given
 
 

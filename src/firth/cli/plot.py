@@ -210,7 +210,7 @@ def places(path: str | None, n: int, dim: int, output: str) -> None:
 
         table = sinusoids(n, dim).numpy()
     else:
-        table = getattr(open_model(path), "places", None)
+        table = getattr(open_model(path), "position_vectors", None)
         if table is None:
             raise FirthError(
                 "unsupported_model", "{path} adds no vectors for places; places is for bert and gpt models.", path=path

@@ -73,7 +73,7 @@ def given_engine(model: Any, path: str, values: Mapping[str, Any]) -> dict[str, 
             method=type(model.method).method_name(),
         )
     if given:
-        from firth.transformers.text_encoder import chosen_engine
+        from firth.transformers.text_encoder import resolve_engine
 
-        chosen_engine(given.get("device", "auto"), given.get("precision", "auto"))
+        resolve_engine(given.get("device", "auto"), given.get("precision", "auto"))
     return given

@@ -210,9 +210,9 @@ def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], v
         )
     options = {name: value for name, value in settings.items() if name != "device"}
     if "pooling" in settings:
-        from firth.transformers.text_encoder import chosen_engine
+        from firth.transformers.text_encoder import resolve_engine
 
-        precision = chosen_engine(values["device"] or "auto", values["precision"] or "auto")[1]
+        precision = resolve_engine(values["device"] or "auto", values["precision"] or "auto")[1]
         options |= {"pooling": asdict(settings["pooling"]), "precision": precision}
         options["pooling"]["layers"] = list(options["pooling"]["layers"])  # as JSON gives it back
     identity = {"model": model_print(Path(path)), "data": source, "options": options}

@@ -99,7 +99,7 @@ def command(
         )
     corpus = Corpus(*data, unit=unit, column=column, key=key)
     keep_inputs(output, *(source.name for source in corpus.sources))
-    chosen = {"layers": numbers_of(layers), "combine": combine, "pieces": pieces}
+    chosen = {"layers": numbers_of(layers), "combine": combine, "subword_pooling": pieces}
     if static:
         words = most or 20_000 if only is None else words_in(only)
         facts = write_static(opened, corpus, str(output), words, contexts or 100, chosen)
@@ -158,9 +158,9 @@ def write_words(model: Any, corpus: Any, output: str | None, chosen: dict[str, A
     with opened_for_writing(output) as file:
         while batch := list(islice(documents, BATCH)):
             try:
-                found = model.words([text for _, text in batch], **chosen)
+                found = model.word_vectors([text for _, text in batch], **chosen)
             except TooLongError as error:
-                raise TooLongError(error.number, error.tokens, error.room, batch[error.number][0]) from None
+                raise TooLongError(error.number, error.tokens, error.max_text_tokens, batch[error.number][0]) from None
             for (name, _), each in zip(batch, found, strict=True):
                 head = {"key": name, "words": each.words, "offsets": each.offsets}
                 rows = ", ".join("[" + ", ".join(f"{number:.9g}" for number in row) + "]" for row in each.vectors)

@@ -20,7 +20,7 @@ HEADS = {  # fine-tuned networks, by architecture
     "GPT2ForSequenceClassification": "text_classifier",
 }
 MODULES = "modules.json"  # of sentence-transformers: the modules that process a text, each with its folder
-SHAPE = ("layers", "dim", "heads", "hidden", "context", "activation", "epsilon", "dropout", "normalize")
+SHAPE = ("layers", "dim", "heads", "feedforward_dim", "context_length", "activation", "epsilon", "dropout", "normalize")
 WEIGHTS_INDEX = "model.safetensors.index.json"  # lists the files of sharded weights
 
 

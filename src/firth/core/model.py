@@ -213,12 +213,12 @@ class Senses(NamedTuple):
 class Contextual(Protocol):
     """Computes contextual word vectors from any of its layers."""
 
-    def words(
+    def word_vectors(
         self,
         texts: Sequence[str],
         layers: Sequence[int] = (-1,),
         combine: str = "mean",
-        pieces: str = "mean",
+        subword_pooling: str = "mean",
         windows: bool = False,
     ) -> list[WordsInContext]:
         """Return the words of each text with their vectors."""

@@ -25,13 +25,16 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "batch_rows": ("batch_size",),
     "category": ("categorical",),
     "clip": ("max_grad_norm",),
+    "context": ("context_length",),
     "decay": ("schedule",),
     "dims": ("matryoshka_dims",),
+    "hidden": ("feedforward_dim",),
     "length": ("walk_length", "max_length"),
     "longer": ("overlong",),
     "noise_exponent": ("negative_exponent",),
     "pool": ("pooling",),
     "rates": ("learning_rates",),
+    "vocabulary": ("vocabulary_size",),
     "walks": ("walks_per_node",),
     "widths": ("hidden_sizes",),
 }
@@ -53,6 +56,16 @@ def current_options(method: str, options: Mapping[str, Any], known: Collection[s
         if name in current and current[name] == 0:
             current[name] = None
     return current
+#: Parts of the names of a network's weights, as checkpoints of training store them.
+WEIGHTS = {"following.": "next_sentence.", "input.places.": "input.positions."}
+
+
+def current_weight(name: str) -> str:
+    """Return what a weight of a checkpoint is called now."""
+    for old, new in WEIGHTS.items():
+        if name.startswith(old) or f".{old}" in name:
+            return name.replace(old, new)
+    return name
 
 
 def current_option(name: str, known: Collection[str]) -> str | None:

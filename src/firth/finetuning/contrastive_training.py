@@ -27,7 +27,7 @@ from firth.data.similar_pairs import Rows, SimilarPairs
 from firth.finetuning.finetuned_model import base_of
 from firth.finetuning.finetuning_loop import Sequences, batches_of, encode_texts
 from firth.nets.attention import Packed
-from firth.nets.bert import Bert, places_of
+from firth.nets.bert import Bert, position_ids
 from firth.nets.transformer import Dropout
 from firth.training.baselines import (
     MIN_HELD_OUT_ROWS,
@@ -143,7 +143,7 @@ class ContrastiveTraining(GradientLoop):
     def vectors(self, ids: Tensor, starts: Tensor, original_order: Tensor) -> Tensor:
         """Return one vector per text, in the original order."""
         packed = Packed(starts, self.longest)
-        states = self.net.states(ids, places_of(packed, len(ids)), torch.zeros_like(ids), packed)
+        states = self.net.states(ids, position_ids(packed, len(ids)), torch.zeros_like(ids), packed)
         rows = self.pooling(states, packed, self.net.size.layers)
         if self.projection is not None:
             rows = functional.linear(rows, *self.projection)
@@ -227,7 +227,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
         )
     similar = data if isinstance(data, SimilarPairs) else SimilarPairs(data)
     base = with_pooling_options(base, method)
-    method = method.resolved(max_length=base.pooling.max_tokens or base.size.places)
+    method = method.resolved(max_length=base.pooling.max_tokens or base.size.max_positions)
     rows = similar.rows(run.report)
     dev = None if similar.dev is None else similar.dev.rows(run.report)
     if dev is not None and dev.scores is not None and np.ptp(dev.scores) == 0:
@@ -284,7 +284,7 @@ def labeled_pairs(rows: Rows) -> list[tuple[str, ...]]:
 
 def with_pooling_options(base: BertModel, method: Any) -> BertModel:
     """Return the base with the pooling and the maximum length of the method's options."""
-    positions = base.size.places
+    positions = base.size.max_positions
     if method.max_length is not None and method.max_length > positions:
         raise FirthError(
             "invalid_value",
@@ -310,7 +310,7 @@ def with_pooling_options(base: BertModel, method: Any) -> BertModel:
 
 def encode_rows(rows: Rows, base: BertModel, report: Report) -> Texts:
     """Encode all sides of the rows and number their distinct texts."""
-    max_length = base.pooling.max_tokens or base.size.places
+    max_length = base.pooling.max_tokens or base.size.max_positions
     ids: dict[str, int] = {}
     sides = tuple(encode_texts(base.tokenizer, side, max_length, "cut", report) for side in rows.sides)
     text_ids = tuple(np.array([ids.setdefault(text, len(ids)) for text in side], np.int64) for side in rows.sides)

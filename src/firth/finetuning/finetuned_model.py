@@ -202,7 +202,7 @@ def bert_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArra
     """Build the base of a Hugging Face BERT folder."""
     size = bert_files.size_of(config)
     net = bert_files.net_of(bert_files.from_bert(arrays, size), size)
-    method = build_settings(registry.method("bert"), {**options_of(size), "context": size.places})
+    method = build_settings(registry.method("bert"), {**options_of(size), "context_length": size.max_positions})
     return BertModel(method, net, SubwordTokenizer.load(folder), Pooling(), {"source": "bert"})
 
 
@@ -210,7 +210,7 @@ def gpt_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray
     """Build the base of a Hugging Face GPT-2 folder."""
     size, _ = gpt2.size_of(config)
     net = decoder_of(gpt2.from_foreign(arrays, size, config), size)
-    method = build_settings(registry.method("gpt"), {**options_of(size), "context": size.places - 1})
+    method = build_settings(registry.method("gpt"), {**options_of(size), "context_length": size.max_positions - 1})
     return GPTModel(method, net, SubwordTokenizer.load(folder), {"source": "gpt2"})
 
 
@@ -271,7 +271,7 @@ def base_of(start: Model | None, method: Method, pooled: bool) -> Base:
     training = {KEY: start.training[KEY]} if KEY in start.training else {}
     base = type(model).from_parts(model.method, model.parts(), training)  # a deep copy
     if isinstance(base.net, Bert):
-        base.net.masked = base.net.following = None
+        base.net.masked = base.net.next_sentence = None
         if not pooled:
             base.net.pooler = None
     return base
@@ -302,7 +302,7 @@ def new_net(
 
 def max_length_of(method: TuningOptions, base: Base) -> int:
     """Return the most tokens of a text: `max_length`, or the number of positions of the base."""
-    positions = base.size.places
+    positions = base.size.max_positions
     if method.max_length is not None and method.max_length > positions:
         raise FirthError(
             "invalid_value",

@@ -321,7 +321,7 @@ class FineTuning(GradientLoop):
         restart = self.trial // len(self.learning_rates)
         if restart:
             torch.manual_seed(self.run.seed + restart)
-            self.net.renew()
+            self.net.reset_new_layers()
         torch.manual_seed(self.run.seed + 1000 * restart + self.rank)
         self.optimizer = optimizer(self.method, self.net, self.device)
         self.progress.evaluated = 0.0

@@ -268,7 +268,7 @@ class SpanModel(TunedModel):
 
 def window_length(method: Any, base: Any) -> int:
     """Return the most tokens of a window: `max_length`, or 384, or the positions of the base if there are fewer."""
-    return min(WINDOW, base.size.places) if method.max_length is None else max_length_of(method, base)
+    return min(WINDOW, base.size.max_positions) if method.max_length is None else max_length_of(method, base)
 
 
 def report_cut(n_cut: int, method: Any, report: Report) -> None:

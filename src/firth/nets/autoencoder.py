@@ -1,9 +1,8 @@
-"""Networks that squeeze a row of a table through few numbers and rebuild it: the autoencoder (Rumelhart et al. 1986,
-Hinton & Salakhutdinov 2006) and the variational one (Kingma & Welling 2014).
+"""Autoencoders of table rows: plain (Rumelhart et al. 1986, Hinton & Salakhutdinov 2006) and variational (Kingma &
+Welling 2014).
 
-A row comes as `numbers` (rows, n), NaN where one is missing, and `ids` (rows, c) of its categories, −1 where one is
-missing or unknown. What comes out for it is a number for each column of numbers and, for each column of categories, a
-logit for each of its levels: `outputs` (rows, n + Σ levels).
+Inputs are `numbers` (rows, n), NaN where a value is missing, and category `ids` (rows, c), −1 where a category is
+missing or unknown. `outputs` (rows, n + Σ levels) has one value per numeric column and one logit per category level.
 """
 
 from __future__ import annotations
@@ -17,38 +16,39 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-GAIN = 10.0  # Adam moves a weight by about the rate in a step, and a deviation must be able to fall faster than that
+GAIN = 10.0  # Adam moves a weight by about the learning rate per step, and deviations must fall faster
 
 
 class Shape(NamedTuple):
-    """What a network is made for."""
+    """The columns and layer sizes of a network."""
 
-    varies: tuple[bool, ...]  # of each column of numbers: False where all of them are one number
-    gaps: tuple[int, ...]  # columns of numbers that have missing cells
-    levels: tuple[int, ...]  # of each column of categories
+    varies: tuple[bool, ...]  # per numeric column: False if it is constant
+    gaps: tuple[int, ...]  # numeric columns with missing values
+    levels: tuple[int, ...]  # number of levels per categorical column
     dim: int
     hidden_sizes: tuple[int, ...] = ()
     activation: str = "gelu"
-    embedding: bool = True  # categories as learned vectors, else one-hot
-    tied: bool = False  # the decoder uses the encoder's matrices, transposed
+    embedding: bool = True  # learned embeddings of categories, or one-hot
+    tied: bool = False  # the decoder uses the transposed encoder matrices
     variational: bool = False
-    least_deviation: float = 0.01  # of a column around what is rebuilt, in units of the scaled column
+    least_deviation: float = 0.01  # smallest standard deviation around a reconstruction, in scaled units
     dropout: float = 0.0
 
     @property
     def outputs(self) -> int:
+        """Number of outputs per row."""
         return len(self.varies) + sum(self.levels)
 
 
 class Code(NamedTuple):
-    """Where a row lies: the mean, and the logarithm of the variance around it where the network is variational."""
+    """The code of rows: the mean, and the log variance if the network is variational."""
 
     mean: Tensor  # (rows, dim)
     logvar: Tensor | None
 
 
 class RowInput(nn.Module):
-    """A row as numbers: the numbers themselves, the categories, and which of the numbers are missing."""
+    """Encode rows as one vector: numbers, categories and indicators of missing numbers."""
 
     gaps: Tensor
 
@@ -56,7 +56,7 @@ class RowInput(nn.Module):
         super().__init__()
         self.shape = shape
         sizes = [min(50, max(1, round(1.6 * levels**0.56))) for levels in shape.levels] if shape.embedding else []
-        # One more row, the last, for missing and unknown.
+        # The last row stands for missing and unknown categories.
         self.embeddings = nn.ModuleList(
             nn.Embedding(levels + 1, size) for levels, size in zip(shape.levels, sizes, strict=bool(sizes))
         )
@@ -64,13 +64,16 @@ class RowInput(nn.Module):
         self.width = len(shape.varies) + (sum(sizes) if shape.embedding else sum(shape.levels)) + len(shape.gaps)
 
     def forward(self, numbers: Tensor, ids: Tensor) -> Tensor:
+        """Return rows as one matrix (rows, width)."""
         parts = [torch.nan_to_num(numbers)]
         for column, levels in enumerate(self.shape.levels):
-            here = ids[:, column]
+            column_ids = ids[:, column]
             if self.shape.embedding:
-                parts.append(self.embeddings[column](torch.where(here < 0, levels, here)))
-            else:  # missing is all zeros
-                parts.append(functional.one_hot(torch.where(here < 0, levels, here), levels + 1)[:, :-1].to(numbers))
+                parts.append(self.embeddings[column](torch.where(column_ids < 0, levels, column_ids)))
+            else:  # missing categories are all zeros
+                parts.append(
+                    functional.one_hot(torch.where(column_ids < 0, levels, column_ids), levels + 1)[:, :-1].to(numbers)
+                )
         parts.append(torch.isnan(numbers[:, self.gaps]).to(numbers))
         return torch.cat(parts, dim=1)
 
@@ -80,8 +83,10 @@ ACTIVATIONS: dict[str, Activation] = {"gelu": functional.gelu, "relu": functiona
 
 
 class Stack(nn.Module):
-    """Hidden layers, and a straight path beside them: without layers it is a linear map, and with them it need only
-    learn what a linear map leaves."""
+    """Hidden layers plus a linear skip connection.
+
+    Without hidden layers it is a linear map. With them, the layers learn what the linear map leaves over.
+    """
 
     def __init__(
         self, inputs: int, hidden_sizes: tuple[int, ...], outputs: int, activation: str, dropout: float
@@ -95,22 +100,26 @@ class Stack(nn.Module):
         self.dropout = dropout
 
     def hidden(self, x: Tensor) -> Tensor:
+        """Return the output of the last hidden layer."""
         for layer in self.layers:
             x = functional.dropout(self.activation(layer(x)), self.dropout, self.training)
         return x
 
     def joined(self, x: Tensor, hidden: Tensor) -> Tensor:
-        """What the last hidden layer and the straight path come to."""
-        found: Tensor = self.straight(x)
-        return found if self.last is None else found + self.last(hidden)
+        """Return the sum of the last hidden layer's output and the linear skip connection."""
+        output: Tensor = self.straight(x)
+        return output if self.last is None else output + self.last(hidden)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Apply the hidden layers and the skip connection."""
         return self.joined(x, self.hidden(x))
 
 
-class Mirror(nn.Module):
-    """The way back through an encoder's own matrices; only the biases are its own. Of the encoder's inputs the first
-    `outputs` are rebuilt."""
+class TiedDecoder(nn.Module):
+    """A decoder that uses the transposed matrices of an encoder, with biases of its own.
+
+    It reconstructs the first `outputs` inputs of the encoder.
+    """
 
     def __init__(self, encoder: Stack, outputs: int) -> None:
         super().__init__()
@@ -119,19 +128,20 @@ class Mirror(nn.Module):
         self.outputs = outputs
 
     def forward(self, code: Tensor, encoder: Stack) -> Tensor:
-        found: Tensor = code @ encoder.straight.weight[:, : self.outputs] + self.biases[-1]
+        """Decode with the transposed matrices of `encoder`."""
+        output: Tensor = code @ encoder.straight.weight[:, : self.outputs] + self.biases[-1]
         if encoder.last is None:
-            return found
+            return output
         x = code @ encoder.last.weight
         matrices = [layer.weight for layer in encoder.layers][::-1]
-        for place, matrix in enumerate(matrices):
-            x = functional.dropout(encoder.activation(x + self.biases[place]), encoder.dropout, self.training)
-            x = x @ (matrix if place < len(matrices) - 1 else matrix[:, : self.outputs])
-        return found + x
+        for layer, matrix in enumerate(matrices):
+            x = functional.dropout(encoder.activation(x + self.biases[layer]), encoder.dropout, self.training)
+            x = x @ (matrix if layer < len(matrices) - 1 else matrix[:, : self.outputs])
+        return output + x
 
 
 class TableNet(nn.Module):
-    """Encoder and decoder of rows."""
+    """An encoder and a decoder of table rows."""
 
     varies: Tensor
 
@@ -141,9 +151,9 @@ class TableNet(nn.Module):
         self.register_buffer("varies", torch.tensor(shape.varies, dtype=torch.bool), persistent=False)
         self.input = RowInput(shape)
         self.encoder = Stack(self.input.width, shape.hidden_sizes, shape.dim, shape.activation, shape.dropout)
-        self.decoder: Stack | Mirror
+        self.decoder: Stack | TiedDecoder
         if shape.tied:
-            self.decoder = Mirror(self.encoder, shape.outputs)
+            self.decoder = TiedDecoder(self.encoder, shape.outputs)
         else:
             self.decoder = Stack(shape.dim, shape.hidden_sizes[::-1], shape.outputs, shape.activation, shape.dropout)
         self.spread = self.deviations = None
@@ -154,56 +164,61 @@ class TableNet(nn.Module):
             self.deviations = nn.Parameter(torch.zeros(len(shape.varies)))
 
     def encode(self, numbers: Tensor, ids: Tensor) -> Code:
+        """Return the codes of rows."""
         x = self.input(numbers, ids)
         hidden = self.encoder.hidden(x)
         mean = self.encoder.joined(x, hidden)
         return Code(mean, None if self.spread is None else self.spread(hidden).clamp(-12, 6))
 
     def decode(self, code: Tensor) -> Tensor:
-        """Numbers of columns that don't vary are 0: the one number that they have."""
-        found: Tensor = self.decoder(code, self.encoder) if isinstance(self.decoder, Mirror) else self.decoder(code)
+        """Return outputs; constant columns are 0, their scaled value."""
+        outputs: Tensor = (
+            self.decoder(code, self.encoder) if isinstance(self.decoder, TiedDecoder) else self.decoder(code)
+        )
         count = len(self.shape.varies)
-        return torch.cat([found[:, :count] * self.varies, found[:, count:]], dim=1)
+        return torch.cat([outputs[:, :count] * self.varies, outputs[:, count:]], dim=1)
 
     def log_deviations(self) -> Tensor:
-        """log σ of each column of numbers around what is rebuilt."""
+        """Return log σ of each numeric column around its reconstruction."""
         assert self.deviations is not None
         return (GAIN * self.deviations).clamp(min=math.log(self.shape.least_deviation))
 
     def errors(self, outputs: Tensor, numbers: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """For each row and column what is wrong: (x − x̂)² of numbers and −log p of categories; 0 where missing."""
+        """Return (x − x̂)² of numbers and −log p of categories for each row and column; 0 where missing."""
         count = len(self.shape.varies)
         squares = torch.nan_to_num(numbers - outputs[:, :count]) ** 2
-        surprises = [
+        category_losses = [
             functional.cross_entropy(part, ids[:, column], ignore_index=-1, reduction="none")
             for column, part in enumerate(torch.split(outputs[:, count:], list(self.shape.levels), dim=1))
         ]
-        return squares, torch.stack(surprises, dim=1) if surprises else squares[:, :0]
+        return squares, torch.stack(category_losses, dim=1) if category_losses else squares[:, :0]
 
     def row_losses(self, outputs: Tensor, numbers: Tensor, ids: Tensor) -> Tensor:
-        """The loss of each row: half the squared errors and −log p; variational, −log p of all columns, numbers being
-        normally distributed around what is rebuilt (Rybkin et al. 2021 learn the deviation so)."""
-        squares, surprises = self.errors(outputs, numbers, ids)
+        """Return the loss of each row: half the squared errors plus −log p of the categories.
+
+        In a variational network it is −log p of all columns, where numbers are normally distributed around their
+        reconstruction with a learned deviation (Rybkin et al. 2021).
+        """
+        squares, category_losses = self.errors(outputs, numbers, ids)
         if self.deviations is None:
-            return 0.5 * squares.sum(1) + surprises.sum(1)
+            return 0.5 * squares.sum(1) + category_losses.sum(1)
         logs = self.log_deviations()
         density = 0.5 * squares * torch.exp(-2 * logs) + logs + 0.5 * math.log(2 * math.pi)
-        return (density * self.varies * ~torch.isnan(numbers)).sum(1) + surprises.sum(1)
+        return (density * self.varies * ~torch.isnan(numbers)).sum(1) + category_losses.sum(1)
 
 
-def drawn(code: Code, noise: Tensor) -> Tensor:
-    """A point of the code's distribution, through which gradients flow to mean and variance (Kingma & Welling 2014,
-    section 2.4)."""
+def sample_code(code: Code, noise: Tensor) -> Tensor:
+    """Draw from the code's distribution by the reparameterization trick (Kingma & Welling 2014, section 2.4)."""
     return code.mean if code.logvar is None else code.mean + noise * torch.exp(0.5 * code.logvar)
 
 
 def divergences(code: Code) -> Tensor:
-    """KL(N(mean, variance) ‖ N(0, 1)) of each row and dimension, in nats (Kingma & Welling 2014, appendix B)."""
+    """Return KL(N(mean, variance) ‖ N(0, 1)) of each row and dimension, in nats (Kingma & Welling 2014, appendix B)."""
     assert code.logvar is not None
     return 0.5 * (code.mean**2 + torch.exp(code.logvar) - 1 - code.logvar)
 
 
 def divergence_loss(code: Code, free_bits: float = 0.0) -> Tensor:
-    """The summed KL of a batch; below `free_bits` nats a dimension gains nothing more (Kingma et al. 2016, C.8)."""
+    """Return the summed KL of a batch; each dimension counts at least `free_bits` nats (Kingma et al. 2016, C.8)."""
     by_dim = divergences(code).mean(0)
     return torch.clamp(by_dim, min=free_bits).sum() * len(code.mean)

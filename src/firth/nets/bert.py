@@ -1,6 +1,6 @@
-"""BERT (Devlin et al. 2019): an encoder that sees both sides of every token, and the heads it is trained by.
+"""BERT (Devlin et al. 2019): a bidirectional encoder and its pre-training heads.
 
-Texts lie one behind the other without padding (`Packed`): all tensors have one row a token.
+Texts are concatenated without padding (`Packed`), so tensors have one row per token.
 """
 
 from __future__ import annotations
@@ -10,74 +10,83 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from firth.nets.attention import Packed
-from firth.nets.transformer import Dropout, Size, Stack, bent, token_losses
+from firth.nets.transformer import Dropout, Size, Stack, linear_activation, token_losses
 
 
 class Input(nn.Module):
-    """Token + segment + place, summed and normed."""
+    """Sum of token, segment and position embeddings, normalized."""
 
-    def __init__(self, words: int, size: Size, segments: int = 2) -> None:
+    def __init__(self, vocabulary_size: int, size: Size, segments: int = 2) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(words, size.dim)
-        self.places = nn.Embedding(size.places, size.dim)
+        self.tokens = nn.Embedding(vocabulary_size, size.dim)
+        self.positions = nn.Embedding(size.max_positions, size.dim)
         self.segments = nn.Embedding(segments, size.dim)
         self.norm = nn.LayerNorm(size.dim, size.epsilon)
         self.dropout = Dropout(size.dropout)
 
-    def forward(self, ids: Tensor, places: Tensor, segments: Tensor) -> Tensor:
-        x = self.dropout(self.norm(self.tokens(ids) + self.places(places) + self.segment(segments)))
-        kind: torch.dtype = torch.get_autocast_dtype(x.device.type)  # the residual stream is narrow under autocast
-        found: Tensor = x.to(kind) if torch.is_autocast_enabled(x.device.type) else x
-        return found
+    def forward(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
+        """Return the input vectors of tokens."""
+        x = self.dropout(self.norm(self.tokens(ids) + self.positions(positions) + self.segment(segments)))
+        dtype: torch.dtype = torch.get_autocast_dtype(x.device.type)  # half precision under autocast
+        embedded: Tensor = x.to(dtype) if torch.is_autocast_enabled(x.device.type) else x
+        return embedded
 
     def segment(self, segments: Tensor) -> Tensor:
-        """Of two rows one is chosen: on the way back a GPU would have all tokens add to two places, one by one."""
+        """Return the segment vectors.
+
+        On a GPU, two rows are selected with `where`: in the backward pass of an embedding all tokens would add to the
+        same two rows one after the other.
+        """
         rows = self.segments.weight
         if len(rows) == 2 and rows.is_cuda:
             return torch.where((segments == 0)[:, None], rows[0], rows[1])
-        found: Tensor = self.segments(segments)
-        return found
+        vectors: Tensor = self.segments(segments)
+        return vectors
 
 
 class Masked(nn.Module):
-    """Which token stood here? The scores are products with the tokens' own vectors."""
+    """Masked-language-model head. Scores are products with the token embeddings."""
 
-    def __init__(self, words: int, size: Size) -> None:
+    def __init__(self, vocabulary_size: int, size: Size) -> None:
         super().__init__()
         self.activation = size.activation
         self.dense = nn.Linear(size.dim, size.dim)
         self.norm = nn.LayerNorm(size.dim, size.epsilon)
-        self.bias = nn.Parameter(torch.zeros(words))
+        self.bias = nn.Parameter(torch.zeros(vocabulary_size))
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
-        return functional.linear(self.guess(x), tokens, self.bias)
+        """Return logits over the vocabulary."""
+        return functional.linear(self.predicted_vectors(x), tokens, self.bias)
 
-    def guess(self, x: Tensor) -> Tensor:
-        """The vector that the right token's should be like."""
-        found: Tensor = self.norm(bent(x, self.dense, self.activation))
-        return found
+    def predicted_vectors(self, x: Tensor) -> Tensor:
+        """Return the vectors that are compared with the token embeddings."""
+        predicted: Tensor = self.norm(linear_activation(x, self.dense, self.activation))
+        return predicted
 
 
 class Bert(nn.Module):
-    """The encoder. `pooler` turns [CLS] into a vector for the whole; `masked` and `following` are the two heads of
-    pre-training. Weights of others may lack any of the three."""
+    """The encoder with its heads.
+
+    `pooler` turns [CLS] into one vector per text; `masked` and `next_sentence` are the two pre-training heads. Weights
+    from other sources may lack any of the three.
+    """
 
     def __init__(
         self,
-        words: int,
+        vocabulary_size: int,
         size: Size,
         pooler: bool = True,
         masked: bool = True,
-        following: bool = True,
+        next_sentence: bool = True,
         segments: int = 2,
     ) -> None:
         super().__init__()
         self.size = size
-        self.input = Input(words, size, segments)
+        self.input = Input(vocabulary_size, size, segments)
         self.stack = Stack(size)
         self.pooler = nn.Linear(size.dim, size.dim) if pooler else None
-        self.masked = Masked(words, size) if masked else None
-        self.following = nn.Linear(size.dim, 2) if following else None  # 0: B follows A, 1: it does not
+        self.masked = Masked(vocabulary_size, size) if masked else None
+        self.next_sentence = nn.Linear(size.dim, 2) if next_sentence else None  # 0: B follows A, 1: it does not
         for part in self.modules():
             if isinstance(part, nn.Linear | nn.Embedding):
                 nn.init.normal_(part.weight, std=0.02)
@@ -85,33 +94,38 @@ class Bert(nn.Module):
                 nn.init.zeros_(part.bias)
 
     def forward(
-        self, ids: Tensor, places: Tensor, segments: Tensor, packed: Packed, rows: Tensor | None = None
+        self, ids: Tensor, positions: Tensor, segments: Tensor, packed: Packed, rows: Tensor | None = None
     ) -> Tensor:
-        """The last layer's vectors, one a token; of `rows` only, where given: no others are worked out there."""
-        found: Tensor = self.stack(self.input(ids, places, segments), packed, rows=rows)
-        return found
+        """Return the vectors of the last layer, one row per token.
 
-    def states(self, ids: Tensor, places: Tensor, segments: Tensor, packed: Packed) -> list[Tensor]:
-        """Every layer's vectors, the input's first."""
-        return self.stack.states(self.input(ids, places, segments), packed)
+        With `rows`, the last block computes these tokens only.
+        """
+        hidden: Tensor = self.stack(self.input(ids, positions, segments), packed, rows=rows)
+        return hidden
+
+    def states(self, ids: Tensor, positions: Tensor, segments: Tensor, packed: Packed) -> list[Tensor]:
+        """Return the vectors of every layer, beginning with the input."""
+        return self.stack.states(self.input(ids, positions, segments), packed)
 
     def pooled(self, hidden: Tensor, packed: Packed) -> Tensor:
-        """A vector for each text: tanh of a layer on its [CLS]."""
+        """Return one vector per text: tanh of a linear layer on its [CLS]."""
         assert self.pooler is not None
         return torch.tanh(self.pooler(hidden[packed.starts[:-1].long()]))
 
     def masked_logits(self, hidden: Tensor) -> Tensor:
+        """Return logits over the vocabulary for masked tokens."""
         assert self.masked is not None
-        found: Tensor = self.masked(hidden, self.input.tokens.weight)
-        return found
+        logits: Tensor = self.masked(hidden, self.input.tokens.weight)
+        return logits
 
     def masked_losses(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        """Return −log p(target) of masked tokens."""
         assert self.masked is not None
-        return token_losses(self.masked.guess(hidden), self.input.tokens.weight, targets, self.masked.bias)
+        return token_losses(self.masked.predicted_vectors(hidden), self.input.tokens.weight, targets, self.masked.bias)
 
 
-def places_of(packed: Packed, total: int) -> Tensor:
-    """0, 1, 2, … from each sequence's start."""
+def position_ids(packed: Packed, total: int) -> Tensor:
+    """Return each token's position within its sequence."""
     starts = packed.starts.long()
     return torch.arange(total, device=starts.device) - torch.repeat_interleave(
         starts[:-1], starts.diff(), output_size=total

@@ -1,4 +1,4 @@
-"""Kernels in Triton, where there is a GPU to run them."""
+"""Triton kernels: loading them when there is a GPU, and registering them with torch."""
 
 from __future__ import annotations
 
@@ -11,54 +11,61 @@ from typing import Any
 import torch
 from torch import Tensor
 
-NARROW = (torch.float16, torch.bfloat16)
+HALF_PRECISION = (torch.float16, torch.bfloat16)
 
 
 def kernels(name: str) -> Any:
-    """The module of kernels `firth.nets.NAME`; None without a GPU or without Triton."""
+    """Return the kernel module `firth.nets.NAME`, or None without a GPU or Triton."""
     if torch.cuda.is_available():
         with suppress(ImportError):
             return importlib.import_module(f"firth.nets.{name}")
     return None
 
 
-def narrow(x: Tensor) -> torch.dtype | None:
-    """In which half-wide numbers the products of `x` are computed on its GPU; None elsewhere."""
+def half_precision_dtype(x: Tensor) -> torch.dtype | None:
+    """Return the half-precision dtype that products of `x` use on its GPU; None in other cases."""
     if not x.is_cuda:
         return None
-    kind: torch.dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else x.dtype
-    return kind if kind in NARROW else None
+    dtype: torch.dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else x.dtype
+    return dtype if dtype in HALF_PRECISION else None
 
 
 def operator(
     name: str,
     forward: Callable[..., Any],
     like: Callable[..., Any],
-    keep: Callable[..., None],
-    back: Callable[..., Any],
+    save: Callable[..., None],
+    backward_pass: Callable[..., Any],
     backward: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
 ) -> Callable[..., Any]:
-    """`forward` as an operator that torch's compiler leaves whole; `like` makes results of the same shapes. `keep` and
-    `back` are the way back, as `register_autograd` has them; the kernel of the way back and what makes results like its
-    own are `backward`, and `back` is given the kernel first. Where nothing is compiled the kernels are called as they
-    are: an operator's call takes 0.1 to 0.2 ms of the host's time, which the step of a small net would wait for.
+    """Return `forward` as a differentiable operator that torch's compiler treats as opaque.
+
+    `like` returns empty results of the same shapes. `save` and `backward_pass` have the signatures of
+    `register_autograd`. `backward` is the backward kernel and its `like`; `backward_pass` then takes the kernel as its
+    first argument. Outside compiled code the kernels are called directly, because calling a custom operator takes 0.1
+    to 0.2 ms on the host, which delays the steps of a small network.
     """
-    whole = whole_operator(name, forward, like)
-    whole_back = direct_back = back
-    if backward:  # not chosen when it is called: torch traces the way back where nothing tells that it compiles
-        whole_back = partial(back, whole_operator(f"{name}_backward", *backward))
-        direct_back = partial(back, backward[0])
-    whole.register_autograd(whole_back, setup_context=keep)
-    ways = {"forward": forward, "setup_context": keep, "backward": direct_back}
-    direct: Any = type(name, (torch.autograd.Function,), {way: staticmethod(call) for way, call in ways.items()})
+    compiled_op = custom_operator(name, forward, like)
+    compiled_backward = eager_backward = backward_pass
+    if backward:  # fixed here: while torch traces the backward pass, is_compiling() is False
+        compiled_backward = partial(backward_pass, custom_operator(f"{name}_backward", *backward))
+        eager_backward = partial(backward_pass, backward[0])
+    compiled_op.register_autograd(compiled_backward, setup_context=save)
+    methods = {"forward": forward, "setup_context": save, "backward": eager_backward}
+    eager_op: Any = type(
+        name,
+        (torch.autograd.Function,),
+        {name_of_method: staticmethod(call) for name_of_method, call in methods.items()},
+    )
 
     def call(*inputs: Any) -> Any:
-        return whole(*inputs) if torch.compiler.is_compiling() else direct.apply(*inputs)
+        return compiled_op(*inputs) if torch.compiler.is_compiling() else eager_op.apply(*inputs)
 
     return call
 
 
-def whole_operator(name: str, function: Callable[..., Any], like: Callable[..., Any]) -> Any:
-    whole = torch.library.custom_op(name, function, mutates_args=())
-    whole.register_fake(like)
-    return whole
+def custom_operator(name: str, function: Callable[..., Any], like: Callable[..., Any]) -> Any:
+    """Register a function as a torch operator."""
+    compiled_op = torch.library.custom_op(name, function, mutates_args=())
+    compiled_op.register_fake(like)
+    return compiled_op

@@ -1,4 +1,4 @@
-"""The translator before the Transformer: a recurrent encoder and decoder with Bahdanau attention."""
+"""A recurrent encoder-decoder with Bahdanau attention, the architecture before the Transformer."""
 
 from __future__ import annotations
 
@@ -13,31 +13,37 @@ from firth.nets.attention import Bahdanau
 
 
 class Memory(NamedTuple):
-    """What the decoder looks back at."""
+    """The encoder's output, which the decoder attends to."""
 
-    states: Tensor  # (batch, places, 2 · dim)
-    projected: Tensor  # the attention's part of it that all queries share
+    states: Tensor  # (batch, positions, 2 · dim)
+    projected: Tensor  # the key projection, which all queries share
     mask: Tensor
 
 
 class State(NamedTuple):
-    """Where the decoder stands: the layers' hidden and cell states, (layers, batch, dim)."""
+    """The decoder's hidden and cell states, (layers, batch, dim)."""
 
     hidden: Tensor
     cell: Tensor
 
 
 class RecurrentTranslator(nn.Module):
-    """A bidirectional LSTM reads; an LSTM writes, mixing the source by additive attention before each token
-    (Bahdanau et al. 2015, with LSTM cells)."""
+    """A bidirectional LSTM encoder and an LSTM decoder with additive attention (Bahdanau et al. 2015, with LSTM
+    cells)."""
 
     def __init__(
-        self, source_words: int, target_words: int, dim: int, layers: int = 1, dropout: float = 0.1, tied: bool = False
+        self,
+        source_vocabulary_size: int,
+        target_vocabulary_size: int,
+        dim: int,
+        layers: int = 1,
+        dropout: float = 0.1,
+        tied: bool = False,
     ) -> None:
         super().__init__()
         between = dropout if layers > 1 else 0.0
-        self.source = nn.Embedding(source_words, dim)
-        self.target = self.source if tied else nn.Embedding(target_words, dim)
+        self.source = nn.Embedding(source_vocabulary_size, dim)
+        self.target = self.source if tied else nn.Embedding(target_vocabulary_size, dim)
         self.encoder = nn.LSTM(dim, dim, layers, batch_first=True, bidirectional=True, dropout=between)
         self.bridge = nn.Linear(2 * dim, dim)
         self.attention = Bahdanau(dim, 2 * dim, dim)
@@ -49,30 +55,33 @@ class RecurrentTranslator(nn.Module):
         nn.init.normal_(self.target.weight, std=dim**-0.5)
 
     def encode(self, ids: Tensor, mask: Tensor) -> tuple[Memory, State]:
+        """Return the memory of sources and the first decoder state."""
         lengths = mask.sum(1).clamp(min=1).cpu()
         packed = pack_padded_sequence(self.dropout(self.source(ids)), lengths, batch_first=True, enforce_sorted=False)
         packed, (hidden, _) = self.encoder(packed)
         states, _ = pad_packed_sequence(packed, batch_first=True, total_length=ids.shape[1])
-        both = hidden.view(self.layers, 2, ids.shape[0], -1).transpose(1, 2).flatten(2)
-        start = torch.tanh(self.bridge(both))
+        both_directions = hidden.view(self.layers, 2, ids.shape[0], -1).transpose(1, 2).flatten(2)
+        start = torch.tanh(self.bridge(both_directions))
         return Memory(states, self.attention.key(states), mask), State(start, torch.zeros_like(start))
 
     def step(self, ids: Tensor, memory: Memory, state: State) -> tuple[Tensor, State, Tensor]:
-        """One token: the vector that predicts the next, the new state, and where it looked (batch, places)."""
-        word = self.dropout(self.target(ids))
+        """Decode one token: return the vector that predicts the next, the new state and the attention weights
+        (batch, positions)."""
+        embedded = self.dropout(self.target(ids))
         mixed, weights = self.attention(state.hidden[-1], memory.states, memory.mask, memory.projected)
-        out, (hidden, cell) = self.decoder(torch.cat([word, mixed], -1)[:, None], tuple(state))
-        joined = torch.tanh(self.join(torch.cat([out[:, 0], mixed, word], -1)))
+        out, (hidden, cell) = self.decoder(torch.cat([embedded, mixed], -1)[:, None], tuple(state))
+        joined = torch.tanh(self.join(torch.cat([out[:, 0], mixed, embedded], -1)))
         return self.dropout(joined), State(hidden, cell), weights
 
     def forward(self, source: Tensor, mask: Tensor, target: Tensor) -> Tensor:
-        """Vectors that predict the token after each of `target`, one place after the other."""
+        """Return the vectors that predict the token after each token of `target`."""
         memory, state = self.encode(source, mask)
-        found = []
-        for place in range(target.shape[1]):
-            vector, state, _ = self.step(target[:, place], memory, state)
-            found.append(vector)
-        return torch.stack(found, dim=1)
+        vectors = []
+        for position in range(target.shape[1]):
+            vector, state, _ = self.step(target[:, position], memory, state)
+            vectors.append(vector)
+        return torch.stack(vectors, dim=1)
 
     def logits(self, hidden: Tensor) -> Tensor:
+        """Return logits over the target vocabulary."""
         return functional.linear(hidden, self.target.weight)

@@ -1,6 +1,6 @@
-"""One new layer on a network that was trained before (Devlin et al. 2019, 3.2; Radford et al. 2018, 3.2).
+"""A pre-trained network with one new layer (Devlin et al. 2019, 3.2; Radford et al. 2018, 3.2).
 
-Texts lie one behind the other without padding: `hidden` has one row a token.
+Texts are concatenated without padding, so `hidden` has one row per token.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import torch
 from torch import Tensor, nn
 
 from firth.nets.attention import Packed
-from firth.nets.bert import Bert, places_of
+from firth.nets.bert import Bert, position_ids
 from firth.nets.transformer import Decoder
 
 POOLS = ("cls", "mean", "last", "each")
 
 
 class Tuned(nn.Module):
-    """A base net, and a linear layer on what it says of each text, or of each token.
+    """A base network with a linear head on the vector of each text or token.
 
-    `pool`: "cls" is tanh of a layer on the first token (BERT's pooler), "mean" the mean of a text's tokens, "last" the
-    last token, the only one for which a GPT has seen the whole; with "each" every token is told for itself. `extra`
-    numbers of each text stand beside its vector.
+    `pool` is "cls" (tanh of a linear layer on the first token, BERT's pooler), "mean" (over a text's tokens), "last"
+    (the last token, the only one that attends to the whole text in a GPT) or "each" (every token by itself). `extra`
+    is the number of features per text that are appended to its vector.
     """
 
     def __init__(
@@ -39,30 +39,30 @@ class Tuned(nn.Module):
         for part in base.modules():
             if isinstance(part, nn.Dropout):
                 part.p = dropout
-        self.renew()
+        self.reset_new_layers()
 
-    def renew(self) -> None:
-        """Draws the new layers' weights."""
+    def reset_new_layers(self) -> None:
+        """Initialize the new layers at random."""
         for layer in self.new:
             nn.init.normal_(layer.weight, std=0.02)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
 
     def freeze(self, top: int | None) -> None:
-        """Only the `top` layers of the base learn, beside the new ones; None: everything."""
+        """Train only the new layers and the last `top` layers of the base; None trains everything."""
         if top is None:
             return
         blocks = self.base.stack.blocks
         for parameter in self.base.parameters():
             parameter.requires_grad = False
-        learning: list[nn.Module] = [*list(blocks)[len(blocks) - top :], *self.new] if top else [*self.new]
+        trainable: list[nn.Module] = [*list(blocks)[len(blocks) - top :], *self.new] if top else [*self.new]
         if isinstance(self.base, Bert) and self.base.pooler is not None:
-            learning.append(self.base.pooler)  # above all layers
-        for part in learning:
+            trainable.append(self.base.pooler)  # above all layers
+        for part in trainable:
             part.requires_grad_(True)
 
     def train(self, mode: bool = True) -> Tuned:
-        """What is frozen leaves nothing out."""
+        """Set the training mode; frozen parts stay in evaluation mode, without dropout."""
         super().train(mode)
         if mode:
             for part in (*self.base.stack.blocks, *self.base.children()):
@@ -71,35 +71,36 @@ class Tuned(nn.Module):
         return self
 
     def forward(self, ids: Tensor, segments: Tensor, packed: Packed, extra: Tensor | None = None) -> Tensor:
-        """Logits: one row a text, or with "each" one a token."""
+        """Return logits, one row per text, or one per token with pool="each"."""
         return self.top(self.bottom(ids, segments, packed), extra)
 
     def bottom(self, ids: Tensor, segments: Tensor, packed: Packed) -> Tensor:
-        """All that stays the same while only the new layers learn: a row a text, or with "each" one a token."""
-        return self.taken(self.hidden(ids, segments, packed), packed)
+        """Return the pooled vectors before the new layers; they are constant while the base is frozen."""
+        return self.pooled(self.hidden(ids, segments, packed), packed)
 
     def top(self, rows: Tensor, extra: Tensor | None = None) -> Tensor:
-        """Logits from what `bottom` gives."""
+        """Return logits from the result of `bottom`."""
         if self.pool == "cls" and isinstance(self.base, Bert):
             assert self.base.pooler is not None
             rows = torch.tanh(self.base.pooler(rows))
         return self.logits(rows, extra)
 
     def hidden(self, ids: Tensor, segments: Tensor, packed: Packed) -> Tensor:
+        """Return the token vectors of the base."""
         if isinstance(self.base, Bert):
-            found: Tensor = self.base(ids, places_of(packed, len(ids)), segments, packed)
-            return found
+            states: Tensor = self.base(ids, position_ids(packed, len(ids)), segments, packed)
+            return states
         return causal_hidden(self.base, ids, packed)
 
-    def taken(self, hidden: Tensor, packed: Packed) -> Tensor:
-        """What of all tokens is used."""
+    def pooled(self, hidden: Tensor, packed: Packed) -> Tensor:
+        """Pool the token vectors to one row per text; pool="each" returns them all."""
         if self.pool == "each":
             return hidden
         if self.pool == "cls":
             return hidden[packed.starts[:-1].long()]
         if self.pool == "last":
             return hidden[packed.starts[1:].long() - 1]
-        # A product with 1 / length where a text's tokens stand: on every device the same way forward and back.
+        # index_add has the same forward and backward result on every device.
         lengths = packed.starts.diff().long()
         text = torch.repeat_interleave(
             torch.arange(len(lengths), device=hidden.device), lengths, output_size=len(hidden)
@@ -108,19 +109,23 @@ class Tuned(nn.Module):
         return total.index_add(0, text, hidden.float()) / lengths[:, None]
 
     def logits(self, vectors: Tensor, extra: Tensor | None = None) -> Tensor:
+        """Apply dropout and the head."""
         vectors = self.dropout(vectors)
         if extra is not None:
             vectors = torch.cat([vectors, extra.to(vectors.dtype)], dim=-1)
-        found: Tensor = self.head(vectors)
-        return found.float()
+        logits: Tensor = self.head(vectors)
+        return logits.float()
 
 
 def causal_hidden(net: Decoder, ids: Tensor, packed: Packed) -> Tensor:
-    """A language model reads texts as rows of one length: what stands behind a text's end is not seen from within."""
+    """Return a causal language model's token vectors of packed texts.
+
+    Texts are padded at the end, which earlier tokens do not attend to.
+    """
     lengths = packed.starts.diff().long()
     row = torch.repeat_interleave(torch.arange(len(lengths), device=ids.device), lengths, output_size=len(ids))
-    place = places_of(packed, len(ids))
+    position = position_ids(packed, len(ids))
     rows = ids.new_zeros(len(lengths), packed.longest)
-    rows[row, place] = ids
-    found: Any = net(rows)[row, place]
-    return found  # type: ignore[no-any-return]
+    rows[row, position] = ids
+    hidden: Any = net(rows)[row, position]
+    return hidden  # type: ignore[no-any-return]

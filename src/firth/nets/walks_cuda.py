@@ -1,4 +1,4 @@
-"""Random walks on a GPU: what `kernels/walks.py` says, one lane a walk and the same hashes, so the same walks."""
+"""Random walks on a GPU, one lane per walk. The hashes are those of `kernels/walks.py`, so the walks are the same."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from firth.kernels.predict import alias_table
 from firth.kernels.walks import MIN_TRIES, WALK_SALT, Links
 from firth.nets.windows_cuda import GOLDEN, mix
 
-TRIES = tl.constexpr(MIN_TRIES)
-BLOCK = 128  # walks of a program
-FAR, BACK, HEIGHT, EXCESS, LOW = (tl.constexpr(place) for place in range(5))  # in the table of a rule
+TRIES = tl.constexpr(FEWEST_TRIES)
+BLOCK = 128  # walks per program
+FAR, BACK, HEIGHT, EXCESS, LOW = (tl.constexpr(index) for index in range(5))  # columns of the rule table
 
-# Constants of a kernel are written in capitals, as Triton's users do:
+# Kernel constants are upper case, as is usual in Triton:
 # ruff: noqa: N803
 
 
 @triton.jit
 def bits_of(state, lanes):
-    """The next random bits of some lanes; the others' states stay."""
+    """Draw random bits for the selected lanes; the states of the others do not change."""
     state = tl.where(lanes, state + GOLDEN, state)
     return mix(state), state
 
 
 @triton.jit
 def uniform(state, lanes):
+    """Draw a number in [0, 1) for the selected lanes."""
     bits, state = bits_of(state, lanes)
     return (bits >> 11).to(tl.int64).to(tl.float64) * 1.1102230246251565e-16, state  # 2^-53
 
 
 @triton.jit
 def by_weight(state, lanes, row, degree, alias, WEIGHTED: tl.constexpr):
-    """A link, drawn by its weight."""
+    """Draw a link in proportion to its weight."""
     bits, state = bits_of(state, lanes)
     slot = (((bits >> 32) * degree.to(tl.uint64)) >> 32).to(tl.int64)
     if WEIGHTED:
@@ -48,7 +49,7 @@ def by_weight(state, lanes, row, degree, alias, WEIGHTED: tl.constexpr):
 
 @triton.jit
 def find(lanes, begin, end, wanted, neighbors, steps):
-    """Where in its row a node stands, or -1."""
+    """Return the index of a node in its sorted row, or -1."""
     low, high = begin, end
     for _ in range(steps):
         middle = (low + high) >> 1
@@ -57,13 +58,13 @@ def find(lanes, begin, end, wanted, neighbors, steps):
         low = tl.where(searching & less, middle + 1, low)
         high = tl.where(searching & (less == 0), middle, high)
     inside = lanes & (low < end)
-    found = inside & (tl.load(neighbors + low, mask=inside, other=-1) == wanted)
-    return tl.where(found, low, -1)
+    present = inside & (tl.load(neighbors + low, mask=inside, other=-1) == wanted)
+    return tl.where(present, low, -1)
 
 
 @triton.jit
 def bias(lanes, link, before, old_row, old_end, neighbors, rule, steps):
-    """How much a link is favoured after `before` (Grover & Leskovec 2016, section 3.2.2)."""
+    """Return the search bias of a link after `before` (Grover & Leskovec 2016, section 3.2.2)."""
     node = tl.load(neighbors + link, mask=lanes, other=-1)
     linked = find(lanes & (node != before), old_row, old_end, node, neighbors, steps) >= 0
     return tl.where(node == before, tl.load(rule + BACK), tl.where(linked, 1.0, tl.load(rule + FAR)))
@@ -73,9 +74,9 @@ def bias(lanes, link, before, old_row, old_end, neighbors, rule, steps):
 def from_whole_row(
     state, lanes, row, degree, before, old_row, old_end, neighbors, weights, rule, steps, WEIGHTED: tl.constexpr
 ):
-    """A link by weight times bias, from all of a row."""
-    chosen, state = uniform(state, lanes)
-    total = chosen * 0.0
+    """Draw a link in proportion to weight times bias, over the whole row."""
+    threshold, state = uniform(state, lanes)
+    total = threshold * 0.0
     longest = tl.max(tl.where(lanes, degree, 0), 0)
     for j in range(longest):
         here = lanes & (j < degree)
@@ -83,17 +84,17 @@ def from_whole_row(
         if WEIGHTED:
             share *= tl.load(weights + row + j, mask=here, other=0).to(tl.float64)
         total += tl.where(here, share, 0.0)
-    chosen *= total
+    threshold *= total
     total *= 0.0
-    place = row * 0
+    rank = row * 0
     for j in range(longest):
         here = lanes & (j < degree)
         share = bias(here, row + j, before, old_row, old_end, neighbors, rule, steps)
         if WEIGHTED:
             share *= tl.load(weights + row + j, mask=here, other=0).to(tl.float64)
         total += tl.where(here, share, 0.0)
-        place += (here & (total <= chosen)).to(tl.int64)
-    return row + tl.minimum(place, degree - 1), state
+        rank += (here & (total <= threshold)).to(tl.int64)
+    return row + tl.minimum(rank, degree - 1), state
 
 
 @triton.jit
@@ -101,8 +102,10 @@ def biased(
     state, lanes, at_row, degree, before, link, starts, neighbors, weights, alias, sums, at, rule, steps,
     DIRECTED: tl.constexpr, WEIGHTED: tl.constexpr,
 ):  # fmt: skip
-    """A link by weight times bias: candidates by weight, accepted by bias; going back, where it stands out above the
-    height that they are accepted under, is drawn for itself. Refused too often, the next is drawn from the whole row.
+    """Draw a link in proportion to weight times bias by rejection sampling.
+
+    Candidates are drawn by weight and accepted by bias. The return link is drawn separately where its bias exceeds the
+    acceptance height. After too many rejections, the link is drawn from the whole row.
     """
     old_row = tl.load(starts + before, mask=lanes, other=0)
     old_end = tl.load(starts + before + 1, mask=lanes, other=0)
@@ -111,17 +114,17 @@ def biased(
     back_weight = (returning >= 0).to(tl.float64)
     whole = degree.to(tl.float64)
     if WEIGHTED:
-        came = returning if DIRECTED else link  # of the same weight; which of the two is read decides the last bit
+        came = returning if DIRECTED else link  # equal weights; reading the same one as the CPU gives the same last bit
         back_weight = tl.load(weights + came, mask=lanes & (came >= 0), other=0).to(tl.float64)
         whole = tl.load(sums + at, mask=lanes, other=1.0)
     area = stands_out * back_weight
     excess = area / (area + height * tl.where(lanes, whole, 1.0))
-    found, tried, waiting = at_row * 0 - 1, degree * 0, lanes
+    link_found, tried, waiting = at_row * 0 - 1, degree * 0, lanes
     while tl.max(waiting.to(tl.int32), 0) > 0:
         drawing = waiting & (excess > 0)
         share, state = uniform(state, drawing)
         back = drawing & (share < excess)
-        found = tl.where(back, returning, found)
+        link_found = tl.where(back, returning, link_found)
         waiting = waiting & (back == 0)
         candidate, state = by_weight(state, waiting, at_row, degree, alias, WEIGHTED)
         share, state = uniform(state, waiting)
@@ -129,7 +132,7 @@ def biased(
         unsure = waiting & (share >= low)
         favour = bias(unsure, candidate, before, old_row, old_end, neighbors, rule, steps)
         accepted = waiting & ((share < low) | (share < favour))
-        found = tl.where(accepted, candidate, found)
+        link_found = tl.where(accepted, candidate, link_found)
         waiting = waiting & (accepted == 0)
         tried += 1
         stuck = waiting & (tried >= TRIES + degree // 8)
@@ -137,9 +140,9 @@ def biased(
             drawn, state = from_whole_row(
                 state, stuck, at_row, degree, before, old_row, old_end, neighbors, weights, rule, steps, WEIGHTED
             )
-            found = tl.where(stuck, drawn, found)
+            link_found = tl.where(stuck, drawn, link_found)
             waiting = waiting & (stuck == 0)
-    return found, state
+    return link_found, state
 
 
 @triton.jit(do_not_specialize=["count", "walk_length", "steps"])
@@ -147,7 +150,7 @@ def walk_kernel(
     starts, neighbors, weights, alias, sums, rule, first, number, seed, out, count, walk_length, steps,
     SECOND: tl.constexpr, DIRECTED: tl.constexpr, WEIGHTED: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Each walk's nodes in its row of `out`; -1 behind a dead end."""
+    """Write the nodes of each walk to its row of `out`; -1 after a dead end."""
     walk = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     alive = walk < count
     at = tl.load(first + walk, mask=alive, other=0).to(tl.int64)
@@ -176,7 +179,7 @@ def walk_kernel(
 
 
 class CudaWalks:
-    """Walks over a graph on a device: those of `NativeWalks`."""
+    """Random walks over a graph on a GPU, equal to those of `NativeWalks`."""
 
     def __init__(self, links: Links, device: torch.device) -> None:
         self.device, self.directed, self.weighted = device, links.directed, links.weights is not None
@@ -196,20 +199,20 @@ class CudaWalks:
     def walk(
         self, first: NDArray[np.int32], number: NDArray[np.int32], *, walk_length: int, p: float, q: float, seed: int
     ) -> tuple[Tensor, Tensor]:
-        """The nodes of all walks one after the other, and where each starts (and the end)."""
+        """Return the concatenated nodes of all walks, and the start of each walk with the final end."""
         far, back = 1 / q, 1 / p
         height = max(1.0, far)
         rule = [far, back, height, max(0.0, back - height), min(1.0, far, back)]
-        drawn = (seed + WALK_SALT) % (1 << 64)
+        walk_seed = (seed + WALKS) % (1 << 64)
         out = torch.empty(len(first), walk_length, dtype=torch.int32, device=self.device)
         walk_kernel[(triton.cdiv(len(first), BLOCK),)](
             self.starts, self.neighbors, self.weights, self.alias, self.sums,
             torch.tensor(rule, dtype=torch.float64, device=self.device),
             torch.tensor(first, device=self.device), torch.tensor(number, device=self.device),
-            torch.tensor([drawn - (1 << 64) if drawn >> 63 else drawn], device=self.device), out,
+            torch.tensor([walk_seed - (1 << 64) if walk_seed >> 63 else walk_seed], device=self.device), out,
             len(first), walk_length, self.steps, SECOND=(p, q) != (1, 1), DIRECTED=self.directed,
             WEIGHTED=self.weighted, BLOCK=BLOCK,
         )  # fmt: skip
-        there = out >= 0
-        starts = torch.nn.functional.pad(there.sum(1).cumsum(0), (1, 0))
-        return out[there], starts
+        valid = out >= 0
+        starts = torch.nn.functional.pad(valid.sum(1).cumsum(0), (1, 0))
+        return out[valid], starts

@@ -1,10 +1,10 @@
-"""Skip-gram and CBOW with noise words on a GPU: what `kernels/predict_twin.py` says, one program a stretch of text.
+"""Skip-gram and CBOW with negative sampling on a GPU, as defined by `kernels/predict_twin.py`.
 
-A slice of the text is laid out first: which tokens are kept, how far each reaches and which noise words it meets are
-the hashes that the CPU takes, so one program trains the windows that one thread would. Then a thousand or two programs
-walk through stretches of their own, window after window: the contexts' rows and the targets' are two tiles, the scores
-their product, and what changes is added to the tables atomically. (A program for each window would be no slower and
-learn little: neighbouring windows share words and would all move from the same old rows.)
+A slice of the text is prepared first: subsampling, window sizes and negative samples are the hashes that the CPU uses,
+so one program trains the same windows as one CPU thread. Then one or two thousand programs each process a section of
+the slice, window by window. The rows of contexts and targets are two tiles, the scores are their product, and updates
+are added to the tables atomically. (One program per window would be as fast but learn little: neighboring windows share
+words, and all would start from the same old rows.)
 """
 
 from __future__ import annotations
@@ -19,22 +19,28 @@ from torch import Tensor
 GOLDEN = tl.constexpr(0x9E3779B97F4A7C15)
 FIRST_MIX = tl.constexpr(0xBF58476D1CE4E5B9)
 SECOND_MIX = tl.constexpr(0x94D049BB133111EB)
-LEAST = tl.constexpr(1e-9)  # a probability below it counts as this in the loss
-SIDE, SIDE_MASK = tl.constexpr(16), tl.constexpr(0xFFFF)  # bits for one side of a window
-BLOCK = 1024  # tokens laid out by one program
+MIN_PROBABILITY = tl.constexpr(1e-9)  # smaller probabilities count as this in the loss
+SIDE, SIDE_MASK = tl.constexpr(16), tl.constexpr(0xFFFF)  # bits for one side of a window span
+BLOCK = 1024  # tokens prepared by one program
 SMALLEST_TILE = 16  # of a tensor core
-MOST_NEGATIVES = 127  # the targets of a window stand in one tile
-MOST_TARGETS = 32  # of windows that are trained together
+MOST_NEGATIVES = 127  # the targets of a window fit one tile
+MOST_TARGETS = 32  # of windows trained together
 GROUP = 2  # windows trained together
-MOST_CONTEXTS = 32  # of a tile; wider windows are trained in parts
-KINDS = {"float16": tl.float16, "bfloat16": tl.bfloat16, "float32": tl.float32}
-PLAIN = ["origin", "count", "words", "window", "negatives"]  # arguments that are no constants even where they are 1
+MOST_CONTEXTS = 32  # per tile; wider windows are trained in parts
+DTYPES = {"float16": tl.float16, "bfloat16": tl.bfloat16, "float32": tl.float32}
+RUNTIME_ARGUMENTS = [
+    "origin",
+    "count",
+    "words",
+    "window",
+    "negatives",
+]  # arguments that Triton must not specialize, even if they are 1
 
 
-# Constants of a kernel are written in capitals, as Triton's users do:
+# Kernel constants are upper case, as is usual in Triton:
 # ruff: noqa: N803
 
-# ---- laying out a slice ----
+# ---- preparing a slice ----
 
 
 @triton.jit
@@ -47,52 +53,55 @@ def mix(x):
 
 @triton.jit
 def token_hash(seed, position):
+    """Return the hash of a token position."""
     return mix(tl.load(seed).to(tl.uint64, bitcast=True) + position.to(tl.uint64) * GOLDEN)
 
 
-@triton.jit(do_not_specialize=PLAIN)
+@triton.jit(do_not_specialize=RUNTIME_ARGUMENTS)
 def keep_kernel(raw, keep, seed, flags, origin, count, BLOCK: tl.constexpr):
-    """Which tokens of a slice are kept."""
-    place = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    there = place < count
-    word = tl.load(raw + place, mask=there, other=0)
-    most = tl.load(keep + word, mask=there, other=0).to(tl.uint32, bitcast=True)
-    bits = (token_hash(seed, place + origin) >> 32).to(tl.uint32)
-    tl.store(flags + place, bits <= most, mask=there)
+    """Flag the tokens of a slice that subsampling keeps."""
+    position = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = position < count
+    word = tl.load(raw + position, mask=inside, other=0)
+    most = tl.load(keep + word, mask=inside, other=0).to(tl.uint32, bitcast=True)
+    bits = (token_hash(seed, position + origin) >> 32).to(tl.uint32)
+    tl.store(flags + position, bits <= most, mask=inside)
 
 
-@triton.jit(do_not_specialize=PLAIN)
-def lay_kernel(
-    raw, places, documents, bounds, alias, seed, ids, spans, targets, origin, count, words, window, negatives,
+@triton.jit(do_not_specialize=RUNTIME_ARGUMENTS)
+def prepare_kernel(
+    raw, positions, documents, bounds, alias, seed, ids, spans, targets, origin, count, words, window, negatives,
     SHRINK: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Of each kept token its word, how far its window reaches to either side within its document, and its targets: the
-    word again, then noise words; -1 for one that is the centre or was drawn before."""
+    """Write, for each kept token, its word, the reach of its window within its document, and its targets.
+
+    The targets are the center word and the negative samples; -1 replaces a sample that equals an earlier target.
+    """
     token = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    there = token < count
-    place = tl.load(places + token, mask=there, other=0)
-    centre = tl.load(raw + place, mask=there, other=0)
-    state = token_hash(seed, place + origin)
-    tl.store(ids + token, centre, mask=there)
+    inside = token < count
+    position = tl.load(positions + token, mask=inside, other=0)
+    center = tl.load(raw + position, mask=inside, other=0)
+    state = token_hash(seed, position + origin)
+    tl.store(ids + token, center, mask=inside)
     reach = tl.full([BLOCK], 0, tl.int32) + window
     if SHRINK:
         reach -= (((state & 0xFFFFFFFF) * window.to(tl.uint64)) >> 32).to(tl.int32)
-    document = tl.load(documents + token, mask=there, other=0)
-    left = tl.minimum(reach, token - tl.load(bounds + document, mask=there, other=0)).to(tl.int32)
-    right = tl.minimum(reach, tl.load(bounds + document + 1, mask=there, other=0) - 1 - token).to(tl.int32)
-    tl.store(spans + token, left | (right << SIDE), mask=there)
+    document = tl.load(documents + token, mask=inside, other=0)
+    left = tl.minimum(reach, token - tl.load(bounds + document, mask=inside, other=0)).to(tl.int32)
+    right = tl.minimum(reach, tl.load(bounds + document + 1, mask=inside, other=0) - 1 - token).to(tl.int32)
+    tl.store(spans + token, left | (right << SIDE), mask=inside)
     targets += token * (1 + negatives)
-    tl.store(targets, centre, mask=there)
+    tl.store(targets, center, mask=inside)
     for k in range(1, 1 + negatives):
         state += GOLDEN
         bits = mix(state)
         slot = (((bits >> 32) * words.to(tl.uint64)) >> 32).to(tl.int64)
-        cut = tl.load(alias + 2 * slot, mask=there, other=0).to(tl.uint32, bitcast=True)
-        other = tl.load(alias + 2 * slot + 1, mask=there, other=0)
+        cut = tl.load(alias + 2 * slot, mask=inside, other=0).to(tl.uint32, bitcast=True)
+        other = tl.load(alias + 2 * slot + 1, mask=inside, other=0)
         word = tl.where((bits & 0xFFFFFFFF).to(tl.uint32) < cut, slot.to(tl.int32), other)
         for j in range(k):
-            word = tl.where(word == tl.load(targets + j, mask=there, other=-1), -1, word)
-        tl.store(targets + k, word, mask=there)
+            word = tl.where(word == tl.load(targets + j, mask=inside, other=-1), -1, word)
+        tl.store(targets + k, word, mask=inside)
 
 
 # ---- one window ----
@@ -100,64 +109,65 @@ def lay_kernel(
 
 @triton.jit
 def within(offset, span):
-    """Whether something so far from a centre is in its window."""
+    """Return whether an offset from a center lies in its window."""
     return (offset != 0) & (offset >= -(span & SIDE_MASK)) & (offset <= (span >> SIDE))
 
 
 @triton.jit
 def contexts_of(i, ids, span, window, part, CONTEXTS: tl.constexpr):
-    """A part of the words of a centre's window; -1 where there is none."""
+    """Return one part of a center's context words; -1 where there is none."""
     offset = part * CONTEXTS + tl.arange(0, CONTEXTS) - window
-    offset = tl.where(offset < 0, offset, offset + 1)  # the centre is none of its contexts
+    offset = tl.where(offset < 0, offset, offset + 1)  # skips the center
     return tl.load(ids + i + offset, mask=within(offset, span), other=-1)
 
 
 @triton.jit
 def tile_of(table, rows, chunk, STRIDE: tl.constexpr, COLUMNS: tl.constexpr):
-    """Where some columns of some rows stand, and which are there. (Padding is there: it is zero and stays it.)"""
+    """Return pointers to some columns of some rows, and their mask. (Padding is included: it is and stays zero.)"""
     column = chunk * COLUMNS + tl.arange(0, COLUMNS)
     return table + rows.to(tl.int64)[:, None] * STRIDE + column[None, :], (rows >= 0)[:, None] & (column < STRIDE)[None]
 
 
 @triton.jit
 def read(table, rows, chunk, STRIDE: tl.constexpr, COLUMNS: tl.constexpr):
-    """From the cache that all programs share: another program's changes are seen."""
-    cells, there = tile_of(table, rows, chunk, STRIDE, COLUMNS)
-    return tl.load(cells, mask=there, other=0.0, cache_modifier=".cg")
+    """Load through the shared L2 cache, so that updates of other programs are seen."""
+    cells, inside = tile_of(table, rows, chunk, STRIDE, COLUMNS)
+    return tl.load(cells, mask=inside, other=0.0, cache_modifier=".cg")
 
 
 @triton.jit
 def add(table, rows, chunk, change, STRIDE: tl.constexpr, COLUMNS: tl.constexpr):
-    cells, there = tile_of(table, rows, chunk, STRIDE, COLUMNS)
-    tl.atomic_add(cells, change, mask=there, sem="relaxed")
+    """Add to some columns of some rows atomically."""
+    cells, inside = tile_of(table, rows, chunk, STRIDE, COLUMNS)
+    tl.atomic_add(cells, change, mask=inside, sem="relaxed")
 
 
 @triton.jit
 def log_of(right):
-    """Of a probability; of what is no number none, so that it is told."""
-    return tl.log(tl.where(right < LEAST, LEAST, right))
+    """Return the logarithm of a probability; NaN stays NaN, so that divergence is detected."""
+    return tl.log(tl.where(right < MIN_PROBABILITY, MIN_PROBABILITY, right))
 
 
 @triton.jit
 def stretch(first, last):
-    """The windows of this program."""
+    """Return the range of windows of this program."""
     program, programs = tl.program_id(0).to(tl.int64), tl.num_programs(0)
     return first + program * (last - first) // programs, first + (program + 1) * (last - first) // programs
 
 
 @triton.jit
 def group_targets(i, left, targets, width, GROUP: tl.constexpr, TARGETS: tl.constexpr):
-    """Of some windows from i on, `left` of them: each target's window, whether it is the centre, and its word, -1 where
-    there is none."""
+    """Return, for the targets of `left` windows from i on, the window, whether it is the center, and the word (-1 for
+    none)."""
     turn = tl.arange(0, TARGETS)
     window = turn // width
-    there = turn < width * tl.minimum(left, GROUP)
-    return window, turn == window * width, tl.load(targets + i * width + turn, mask=there, other=-1)
+    inside = turn < width * tl.minimum(left, GROUP)
+    return window, turn == window * width, tl.load(targets + i * width + turn, mask=inside, other=-1)
 
 
 @triton.jit
 def group_span(i, left, spans, GROUP: tl.constexpr):
-    """The first and the last place, counted from i, that some windows from i on reach."""
+    """Return the first and last offset from i that the windows from i on reach."""
     low, high = 0, 0
     for g in tl.static_range(GROUP):
         if g < left:
@@ -170,47 +180,49 @@ def group_span(i, left, spans, GROUP: tl.constexpr):
 def skipgram_kernel(
     inputs, outputs, ids, spans, targets, losses, pairs, first, last, window, negatives, rate, rate_end,
     STRIDE: tl.constexpr, CONTEXTS: tl.constexpr, PARTS: tl.constexpr, TARGETS: tl.constexpr, COLUMNS: tl.constexpr,
-    CHUNKS: tl.constexpr, GROUP: tl.constexpr, KIND: tl.constexpr, MOVE: tl.constexpr,
+    CHUNKS: tl.constexpr, GROUP: tl.constexpr, DTYPE: tl.constexpr, MOVE: tl.constexpr,
 ):  # fmt: skip
-    """Every context predicts the centre, told from noise words. Neighbouring windows are trained together: most of
-    their contexts are the same, and each row is read and added to once."""
+    """Train skip-gram: each context predicts the center against the negative samples.
+
+    Neighboring windows are trained together, because they share most contexts; each row is read and updated once.
+    """
     begin, end = stretch(first, last)
     slope = (rate_end - rate) / tl.maximum(end - begin, 1).to(tl.float32)
     loss = tl.zeros([CONTEXTS, TARGETS], tl.float32)
-    found = tl.zeros([CONTEXTS, TARGETS], tl.float32)
+    pair_count = tl.zeros([CONTEXTS, TARGETS], tl.float32)
     for i in range(begin, end, GROUP):
         left = (end - i).to(tl.int32)
-        turn, centre, target = group_targets(i, left, targets, 1 + negatives, GROUP, TARGETS)
+        turn, center, target = group_targets(i, left, targets, 1 + negatives, GROUP, TARGETS)
         span = tl.load(spans + i + turn, mask=target >= 0, other=0)
         low, high = group_span(i, left, spans, GROUP)
-        sign = tl.where(centre, 1.0, -1.0)[None, :]
+        sign = tl.where(center, 1.0, -1.0)[None, :]
         for part in tl.static_range(PARTS):
             offset = part * CONTEXTS + tl.arange(0, CONTEXTS) - window
             near = within(offset[:, None] - turn[None, :], span[None, :])
-            both = (near & (target >= 0)[None, :]).to(tl.float32)
+            active = (near & (target >= 0)[None, :]).to(tl.float32)
             needed = (offset >= low) & (offset <= high) & ((GROUP > 1) | (offset != 0))
             context = tl.load(ids + i + offset, mask=needed, other=-1)
-            x = read(inputs, context, 0, STRIDE, COLUMNS).to(KIND)
-            y = read(outputs, target, 0, STRIDE, COLUMNS).to(KIND)
+            x = read(inputs, context, 0, STRIDE, COLUMNS).to(DTYPE)
+            y = read(outputs, target, 0, STRIDE, COLUMNS).to(DTYPE)
             scores = tl.dot(x, tl.trans(y))
             for chunk in range(1, CHUNKS):
-                more = read(outputs, target, chunk, STRIDE, COLUMNS).to(KIND)
-                scores = tl.dot(read(inputs, context, chunk, STRIDE, COLUMNS).to(KIND), tl.trans(more), scores)
+                more = read(outputs, target, chunk, STRIDE, COLUMNS).to(DTYPE)
+                scores = tl.dot(read(inputs, context, chunk, STRIDE, COLUMNS).to(DTYPE), tl.trans(more), scores)
             right = 1 / (1 + tl.exp(-sign * scores))
-            loss -= both * log_of(right)
-            found += tl.where(centre[None, :], both, 0.0)
+            loss -= active * log_of(right)
+            pair_count += tl.where(center[None, :], active, 0.0)
             if MOVE:
                 now = rate + slope * (i - begin).to(tl.float32)
-                miss = (both * sign * (1 - right)).to(KIND)
+                miss = (active * sign * (1 - right)).to(DTYPE)
                 for chunk in range(CHUNKS):
-                    if CHUNKS > 1:  # else it is still here
-                        x = read(inputs, context, chunk, STRIDE, COLUMNS).to(KIND)
-                        y = read(outputs, target, chunk, STRIDE, COLUMNS).to(KIND)
+                    if CHUNKS > 1:  # otherwise it is still in registers
+                        x = read(inputs, context, chunk, STRIDE, COLUMNS).to(DTYPE)
+                        y = read(outputs, target, chunk, STRIDE, COLUMNS).to(DTYPE)
                     add(inputs, context, chunk, now * tl.dot(miss, y), STRIDE, COLUMNS)
                     add(outputs, target, chunk, now * tl.dot(tl.trans(miss), x), STRIDE, COLUMNS)
-                tl.debug_barrier()  # the next windows read what these wrote
+                tl.debug_barrier()  # the next windows must read these updates
     tl.store(losses + tl.program_id(0), tl.sum(tl.sum(loss, 1), 0))
-    tl.store(pairs + tl.program_id(0), tl.sum(tl.sum(found.to(tl.int64), 1), 0))
+    tl.store(pairs + tl.program_id(0), tl.sum(tl.sum(pair_count.to(tl.int64), 1), 0))
 
 
 @triton.jit
@@ -218,7 +230,7 @@ def hidden_of(
     i, inputs, ids, span, window, chunk,
     STRIDE: tl.constexpr, CONTEXTS: tl.constexpr, PARTS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """The sum of the contexts' rows, and how many there are."""
+    """Return the sum of the context rows, and their number."""
     hidden, count = tl.zeros([COLUMNS], tl.float32), 0
     for part in tl.static_range(PARTS):
         context = contexts_of(i, ids, span, window, part, CONTEXTS)
@@ -233,12 +245,12 @@ def cbow_kernel(
     STRIDE: tl.constexpr, CONTEXTS: tl.constexpr, PARTS: tl.constexpr, TARGETS: tl.constexpr, COLUMNS: tl.constexpr,
     CHUNKS: tl.constexpr, MEAN: tl.constexpr, EXACT: tl.constexpr, MOVE: tl.constexpr,
 ):  # fmt: skip
-    """The contexts together, as a mean or a sum, predict the centre."""
+    """Train CBOW: the mean or sum of the contexts predicts the center."""
     begin, end = stretch(first, last)
     slope = (rate_end - rate) / tl.maximum(end - begin, 1).to(tl.float32)
     sign = tl.where(tl.arange(0, TARGETS) == 0, 1.0, -1.0)
     loss = tl.zeros([TARGETS], tl.float32)
-    found = tl.zeros([], tl.int64)
+    window_count = tl.zeros([], tl.int64)
     for i in range(begin, end):
         turn = tl.arange(0, TARGETS)
         target = tl.load(targets + i * (1 + negatives) + turn, mask=turn <= negatives, other=-1)
@@ -249,15 +261,15 @@ def cbow_kernel(
             share = 1.0 / tl.maximum(count, 1).to(tl.float32) if MEAN else 1.0
             y = read(outputs, target, chunk, STRIDE, COLUMNS)
             scores += tl.sum(y * (hidden * share)[None, :], 1)
-        wanted = (target >= 0) & (count > 0)
+        active = (target >= 0) & (count > 0)
         right = 1 / (1 + tl.exp(-sign * scores))
-        loss -= tl.where(wanted, log_of(right), 0.0)
-        found += (count > 0).to(tl.int64)
+        loss -= tl.where(active, log_of(right), 0.0)
+        window_count += (count > 0).to(tl.int64)
         if MOVE:
             now = rate + slope * (i - begin).to(tl.float32)
-            steps = tl.where(wanted, now * sign * (1 - right), 0.0)
+            steps = tl.where(active, now * sign * (1 - right), 0.0)
             for chunk in tl.static_range(CHUNKS):
-                if CHUNKS > 1:  # else it is still here
+                if CHUNKS > 1:  # otherwise it is still in registers
                     hidden, count = hidden_of(i, inputs, ids, span, window, chunk, STRIDE, CONTEXTS, PARTS, COLUMNS)
                     y = read(outputs, target, chunk, STRIDE, COLUMNS)
                 change = tl.sum(y * steps[:, None], 0) * (share if EXACT else 1.0)
@@ -266,16 +278,16 @@ def cbow_kernel(
                     each = tl.broadcast_to(change[None, :], [CONTEXTS, COLUMNS])
                     add(inputs, context, chunk, each, STRIDE, COLUMNS)
                 add(outputs, target, chunk, steps[:, None] * (hidden * share)[None, :], STRIDE, COLUMNS)
-            tl.debug_barrier()  # the next window reads what this one wrote
+            tl.debug_barrier()  # the next window must read these updates
     tl.store(losses + tl.program_id(0), tl.sum(loss, 0))
-    tl.store(pairs + tl.program_id(0), found)
+    tl.store(pairs + tl.program_id(0), window_count)
 
 
-# ---- from the host ----
+# ---- host ----
 
 
 class Rules(NamedTuple):
-    """What a window is, and what it learns by."""
+    """The settings that define windows and their objective."""
 
     architecture: str = "skipgram"
     window: int = 5
@@ -285,35 +297,36 @@ class Rules(NamedTuple):
     exact: bool = True
 
 
-class Laid(NamedTuple):
-    """A slice of text ready to be trained on: its kept tokens, and between `first` and `last` its centres."""
+class PreparedSlice(NamedTuple):
+    """A slice of text ready for training: its kept tokens, with centers from `first` to `last`."""
 
     ids: Tensor
-    spans: Tensor  # how far the window of each reaches to its left and right, in one number
-    targets: Tensor  # (tokens, 1 + negatives): the word, then noise words; -1 for one that was there before
+    spans: Tensor  # left and right reach of each window, packed in one number
+    targets: Tensor  # (tokens, 1 + negatives): center word, negative samples; -1 for a repeated one
     first: int
     last: int
 
 
 class Tiles(NamedTuple):
-    """How much a program has in its hands at once."""
+    """Tile sizes of a program."""
 
     contexts: int
     targets: int
     columns: int
     warps: int
-    kind: str = "float16"  # of the products' factors; tables and sums are float32
-    group: int = 1  # windows that are trained together (skip-gram)
+    dtype: str = "float16"  # of the factors of products; tables and sums are float32
+    group: int = 1  # windows trained together (skip-gram)
 
     @classmethod
     def fitting(cls, rules: Rules, stride: int, group: int = GROUP) -> Tiles:
+        """Return the tile sizes for these settings."""
         if rules.architecture == "cbow":
             contexts, group, targets = 2 * rules.window, 1, 1 + rules.negatives
         else:
             group = max(1, min(group, MOST_TARGETS // (1 + rules.negatives)))
             contexts, targets = 2 * rules.window + group, group * (1 + rules.negatives)
         tile = min(MOST_CONTEXTS, power_of_two(contexts)), power_of_two(targets)
-        # Wider tiles would not stay in registers:
+        # Wider tiles would not fit the registers:
         columns = min(128 if stride <= 128 and sum(tile) <= 32 else 64, power_of_two(stride))
         warps = max(
             1 << ((sum(tile) // 32).bit_length() - 1), 2 if columns > 64 and rules.architecture != "cbow" else 1
@@ -322,12 +335,12 @@ class Tiles(NamedTuple):
 
 
 def power_of_two(number: int) -> int:
-    """The next one, for a side of a tile."""
+    """Return the next power of two that is at least the smallest tile."""
     return max(SMALLEST_TILE, 1 << (number - 1).bit_length())
 
 
 class Windows:
-    """Tables of a device and the rules that windows move them by; `keep` and `alias` as in `kernels.predict.Task`."""
+    """Embedding tables on a GPU and their training rules; `keep` and `alias` as in `kernels.predict.Task`."""
 
     def __init__(
         self, rules: Rules, inputs: Tensor, outputs: Tensor, keep: Tensor, alias: Tensor, tiles: Tiles | None = None
@@ -336,56 +349,63 @@ class Windows:
         self.stride = inputs.stride(0)
         self.tiles = tiles or Tiles.fitting(rules, self.stride)
 
-    def lay(self, raw: Tensor, starts: Tensor, origin: int, first: int, last: int, seed: int) -> Laid:
-        """`raw` are the words at positions from `origin` on, `starts` the positions where documents begin within them;
-        centres are those from `first` to `last`, the others can be contexts."""
+    def prepare(self, raw: Tensor, starts: Tensor, origin: int, first: int, last: int, seed: int) -> PreparedSlice:
+        """Prepare a slice of text.
+
+        `raw` are the words from position `origin` on, and `starts` the positions where documents begin. Positions from
+        `first` to `last` are centers; the others can only be contexts.
+        """
         rules, device, count = self.rules, raw.device, len(raw)
-        drawn = torch.tensor([seed - (1 << 64) if seed >> 63 else seed], device=device)
+        slice_seed = torch.tensor([seed - (1 << 64) if seed >> 63 else seed], device=device)
         flags = torch.empty(count, dtype=torch.bool, device=device)
-        keep_kernel[(max(1, triton.cdiv(count, BLOCK)),)](raw, self.keep, drawn, flags, origin, count, BLOCK=BLOCK)
-        places = torch.nonzero(flags).squeeze(1)
-        kept = len(places)
-        ids, spans = (torch.empty(kept, dtype=torch.int32, device=device) for _ in range(2))
-        targets = torch.empty(kept, 1 + rules.negatives, dtype=torch.int32, device=device)
-        documents = torch.searchsorted(starts, places + origin, right=True, out_int32=True)
-        wanted = torch.tensor([first - origin, last - origin], device=device)
-        bounds = torch.searchsorted(places, torch.cat([wanted, starts - origin]))
+        keep_kernel[(max(1, triton.cdiv(count, BLOCK)),)](raw, self.keep, slice_seed, flags, origin, count, BLOCK=BLOCK)
+        positions = torch.nonzero(flags).squeeze(1)
+        n_kept = len(positions)
+        ids, spans = (torch.empty(n_kept, dtype=torch.int32, device=device) for _ in range(2))
+        targets = torch.empty(n_kept, 1 + rules.negatives, dtype=torch.int32, device=device)
+        documents = torch.searchsorted(starts, positions + origin, right=True, out_int32=True)
+        center_range = torch.tensor([first - origin, last - origin], device=device)
+        bounds = torch.searchsorted(positions, torch.cat([center_range, starts - origin]))
         ends, bounds = bounds[:2].tolist(), torch.nn.functional.pad(bounds[2:], (1, 1))
-        bounds[-1] = kept
-        lay_kernel[(max(1, triton.cdiv(kept, BLOCK)),)](
-            raw, places, documents, bounds, self.alias, drawn, ids, spans, targets, origin, kept, len(self.alias),
-            rules.window, rules.negatives, SHRINK=rules.shrink, BLOCK=BLOCK,
+        bounds[-1] = n_kept
+        prepare_kernel[(max(1, triton.cdiv(n_kept, BLOCK)),)](
+            raw, positions, documents, bounds, self.alias, slice_seed, ids, spans, targets, origin, n_kept,
+            len(self.alias), rules.window, rules.negatives, SHRINK=rules.shrink, BLOCK=BLOCK,
         )  # fmt: skip
-        return Laid(ids, spans, targets, *ends)
+        return PreparedSlice(ids, spans, targets, *ends)
 
     def train(
-        self, laid: Laid, rate: float, rate_end: float, programs: int, move: bool = True
+        self, prepared: PreparedSlice, rate: float, rate_end: float, programs: int, move: bool = True
     ) -> tuple[Tensor, Tensor]:
-        """Every window of a slice, the rate falling from its first to its last; loss and pairs of each program."""
+        """Train every window of a slice while the learning rate falls from `rate` to `rate_end`.
+
+        Returns the loss and the number of pairs of each program.
+        """
         rules, tiles, device = self.rules, self.tiles, self.inputs.device
         losses = torch.zeros(programs, device=device)
         pairs = torch.zeros(programs, dtype=torch.int64, device=device)
         settings: dict[str, Any] = {"MEAN": rules.mean, "EXACT": rules.mean and rules.exact}
-        kind, slots = cbow_kernel, 2 * rules.window
+        kernel, slots = cbow_kernel, 2 * rules.window
         if rules.architecture == "skipgram":
-            kind, slots = skipgram_kernel, slots + tiles.group
-            settings = {"KIND": KINDS[tiles.kind], "GROUP": tiles.group}
-        kind[(programs,)](
-            self.inputs, self.outputs, *laid[:3], losses, pairs, laid.first, laid.last, rules.window, rules.negatives,
-            rate, rate_end, STRIDE=self.stride, CONTEXTS=tiles.contexts, PARTS=triton.cdiv(slots, tiles.contexts),
+            kernel, slots = skipgram_kernel, slots + tiles.group
+            settings = {"DTYPE": DTYPES[tiles.dtype], "GROUP": tiles.group}
+        kernel[(programs,)](
+            self.inputs, self.outputs, *prepared[:3], losses, pairs, prepared.first, prepared.last,
+            rules.window, rules.negatives, rate, rate_end,
+            STRIDE=self.stride, CONTEXTS=tiles.contexts, PARTS=triton.cdiv(slots, tiles.contexts),
             TARGETS=tiles.targets, COLUMNS=tiles.columns, CHUNKS=triton.cdiv(self.stride, tiles.columns), MOVE=move,
             num_warps=tiles.warps, num_stages=1, **settings,
         )  # fmt: skip
         return losses, pairs
 
-    def bytes_moved(self, laid: Laid) -> Tensor:
-        """Of the rows that the windows of a slice read and add to, whether from memory or a cache."""
+    def bytes_moved(self, prepared: PreparedSlice) -> Tensor:
+        """Return the bytes of rows that training a slice reads and writes, from memory or cache."""
         group, negatives = self.tiles.group, self.rules.negatives
-        spans = laid.spans[laid.first : laid.last]
+        spans = prepared.spans[prepared.first : prepared.last]
         whole = spans[: len(spans) // group * group].view(-1, group)
         turn = torch.arange(group, device=spans.device)
         ends = (turn + (whole >> SIDE.value)).amax(1) - (turn - (whole & SIDE_MASK.value)).amin(1)
-        contexts = ends.sum() + (len(ends) if group > 1 else 0)  # the centre of a window is a context of the next
+        contexts = ends.sum() + (len(ends) if group > 1 else 0)  # the center of a window is a context of the next
         targets = group * (1 + negatives) * len(ends)
         moved: Tensor = 2 * 4 * self.stride * (contexts + targets)
         return moved

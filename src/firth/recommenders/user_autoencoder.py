@@ -19,8 +19,8 @@ from firth.core.run import Run
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Matrix, Vectors
 from firth.kernels.sparse import Rows
-from firth.nets.autoencoder import divergence_loss, drawn
-from firth.nets.people import Baskets, UserNet
+from firth.nets.autoencoder import divergence_loss, sample_code
+from firth.nets.user_autoencoder import Baskets, UserNet
 from firth.recommenders.recommender_model import (
     KEYS,
     RecommenderModel,
@@ -174,8 +174,8 @@ class UserTraining(RowTraining):
         method: Any = self.method
         code = net.encode(baskets, method.dropout)
         if code.logvar is None:
-            return net.surprise(net.decode(code.mean), baskets).sum()
-        losses = net.surprise(net.decode(drawn(code, torch.randn_like(code.mean))), baskets)
+            return net.negative_log_likelihood(net.decode(code.mean), baskets).sum()
+        losses = net.negative_log_likelihood(net.decode(sample_code(code, torch.randn_like(code.mean))), baskets)
         loss: Tensor = losses.sum() + method.beta * self.annealed(method.kl_annealing) * divergence_loss(code)
         return loss
 

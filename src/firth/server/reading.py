@@ -131,7 +131,7 @@ class EncoderReader(TextReader):
         self.pooling = self.encoder.pooling
         self.first, self.last = (self.encoder.tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
         super().__init__(model, precision)
-        self.max_tokens = self.pooling.max_tokens or self.encoder.size.places
+        self.max_tokens = self.pooling.max_tokens or self.encoder.size.max_positions
 
     def read(self, inputs: Inputs, long: str) -> ReadInputs:
         if inputs and isinstance(inputs[0], str):

@@ -17,7 +17,7 @@ from firth.core.model import Parts
 from firth.core.stored import check_arrays, check_finite
 from firth.core.vectors import Vectors
 from firth.data.table import Table
-from firth.nets.autoencoder import Code, Shape, TableNet, divergences, drawn
+from firth.nets.autoencoder import Code, Shape, TableNet, divergences, sample_code
 from firth.tables.network_inputs import Cells, Layout, keys_of
 from firth.tables.table_model import Coded, TableModel, stored_points
 from firth.training.network_options import CompressingOptions, hidden_sizes_of
@@ -332,5 +332,5 @@ def elbo_parts(
 ) -> tuple[Tensor, Tensor]:
     """Return, summed over a batch, −log p of the rows at one sample of each code, and the KL of each dimension."""
     noise = torch.randn(code.mean.shape, generator=generator, dtype=torch.float64).to(code.mean)
-    losses = net.row_losses(net.decode(drawn(code, noise)), numbers, ids)
+    losses = net.row_losses(net.decode(sample_code(code, noise)), numbers, ids)
     return losses.sum(), divergences(code).sum(0)

@@ -16,7 +16,7 @@ from firth.core.model import Model
 from firth.core.run import Run
 from firth.core.vectors import Vectors
 from firth.data.table import Table
-from firth.nets.autoencoder import TableNet, divergence_loss, drawn
+from firth.nets.autoencoder import TableNet, divergence_loss, sample_code
 from firth.tables.autoencoder_model import AutoencoderModel, VAEModel, elbo_parts, shape_of
 from firth.tables.column_codes import DroppedColumn
 from firth.tables.network_inputs import Cells, Layout, describe, finite
@@ -64,7 +64,7 @@ class AutoencoderTraining(RowTraining):
         code = net.encode(*self.hidden(numbers, ids))
         if code.logvar is None:
             return net.row_losses(net.decode(code.mean), numbers, ids).sum()
-        losses = net.row_losses(net.decode(drawn(code, torch.randn_like(code.mean))), numbers, ids)
+        losses = net.row_losses(net.decode(sample_code(code, torch.randn_like(code.mean))), numbers, ids)
         weight = method.beta * self.annealed(method.kl_annealing)
         loss: Tensor = losses.sum() + weight * divergence_loss(code, method.free_bits)
         return loss

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from firth.core.components import principal_components
-from firth.nets.autoencoder import GAIN, Mirror, RowInput, TableNet
+from firth.nets.autoencoder import GAIN, RowInput, TableNet, TiedDecoder
 from firth.tables.network_inputs import Cells
 
 Array = NDArray[np.float64]
@@ -138,7 +138,7 @@ def embedded(input: RowInput, column: int, targets: Array) -> Array:
 def set_decoder(net: TableNet, subspace: PrincipalSubspace, outward: Array) -> None:
     """Set the decoder's linear path to the matrix `outward` (dim × columns); a tied decoder has only its bias."""
     decoder = net.decoder
-    if isinstance(decoder, Mirror):
+    if isinstance(decoder, TiedDecoder):
         decoder.biases[-1].copy_(torch.from_numpy(subspace.mean))
         return
     output_scale = np.where(np.arange(len(subspace.mean)) < len(net.shape.varies), 1.0, CATEGORY_LOGIT)

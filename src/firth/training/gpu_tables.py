@@ -103,7 +103,7 @@ class GPUTables:
     ) -> Tally:  # fmt: skip
         """Lay out and train on a slice, wait for the GPU, and return the loss and counts."""
         times = [self.mark()]
-        layout = self.windows.lay(raw, starts, origin, first, last, seed)
+        layout = self.windows.prepare(raw, starts, origin, first, last, seed)
         times.append(self.mark())
         losses, pairs = self.windows.train(layout, *rates, self.programs, move)
         times.append(self.mark())
@@ -133,7 +133,7 @@ class GPUTables:
         metrics: dict[str, Any] = {
             "device": "Triton's interpreter",
             "programs": self.programs,
-            "products": self.windows.tiles.kind,
+            "products": self.windows.tiles.dtype,
             "starting_seconds": self.starting_seconds,
             "kernel_seconds": self.seconds,
             "laying_seconds": self.layout_seconds,

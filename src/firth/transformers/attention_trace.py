@@ -1,4 +1,4 @@
-"""Where a network looks: the weights of all its heads, and the steps to them for one token."""
+"""Attention traces: the weights of all heads, and the four steps of attention for one token."""
 
 from __future__ import annotations
 
@@ -12,58 +12,67 @@ import torch
 from firth.core.errors import FirthError
 from firth.core.model import Attention, AttentionSteps
 from firth.core.stored import finite_rows
-from firth.nets.attention import Kept, MultiHead
+from firth.nets.attention import AttentionRecord, MultiHead
 
 
-class Looked(NamedTuple):
-    """The attentions of one text, layer by layer."""
+class AttentionTrace(NamedTuple):
+    """The attention of one text, layer by layer."""
 
     queries: list[str]
     keys: list[str]
-    layers: list[Kept]
+    layers: list[AttentionRecord]
     segments: Sequence[int] = ()
 
 
-class Looking(ABC):
-    """`attention` and `attention_steps` of a network whose attentions keep their numbers."""
+class TracesAttention(ABC):
+    """Mixin with `attention` and `attention_steps` for models that can trace their attention layers."""
 
     @abstractmethod
-    def looked(self, text: str, other: str | None = None) -> Looked:
-        """Reads a text, or a pair of them."""
+    def attention_trace(self, text: str, other: str | None = None) -> AttentionTrace:
+        """Run the network on a text, or a pair of texts, and record its attention."""
 
     @torch.inference_mode()
     def attention(self, text: str, other: str | None = None) -> Attention:
-        found = self.looked(text, other)
-        weights = torch.cat([layer.steps.weights for layer in found.layers]).float().cpu().numpy()
-        return Attention(found.queries, found.keys, finite_rows(weights, "The attention of layer"), found.segments)
+        """Return the attention weights of all layers and heads for a text, or a pair of texts."""
+        trace = self.attention_trace(text, other)
+        weights = torch.cat([layer.steps.weights for layer in trace.layers]).float().cpu().numpy()
+        return Attention(trace.queries, trace.keys, finite_rows(weights, "The attention of layer"), trace.segments)
 
     @torch.inference_mode()
     def attention_steps(
         self, text: str, other: str | None = None, *, layer: int, head: int, query: int
     ) -> AttentionSteps:
-        """softmax(q·k / √d) v for one token of one head; all are counted from 1."""
-        found = self.looked(text, other)
-        heads = found.layers[0].query.shape[1]
-        for name, value, most in (
-            ("layer", layer, len(found.layers)),
+        """Return the steps of softmax(q·k / √d) v for one query token of one head.
+
+        Layers, heads and queries are counted from 1.
+        """
+        trace = self.attention_trace(text, other)
+        heads = trace.layers[0].query.shape[1]
+        for name, value, limit in (
+            ("layer", layer, len(trace.layers)),
             ("head", head, heads),
-            ("query", query, len(found.queries)),
+            ("query", query, len(trace.queries)),
         ):
-            if not 1 <= value <= most:
+            if not 1 <= value <= limit:
                 raise FirthError(
-                    "invalid_value", "{name} must be from 1 to {limit}; got {got}.", name=name, limit=most, got=value
+                    "invalid_value", "{name} must be from 1 to {limit}; got {got}.", name=name, limit=limit, got=value
                 )
-        kept, n, i = found.layers[layer - 1], head - 1, query - 1
-        allowed = np.ones(len(found.keys), bool)
-        if kept.mask is not None:
-            allowed = kept.mask.expand_as(kept.steps.weights)[0, n, i].cpu().numpy()
-        steps = kept.steps
-        rows = (kept.query[0, n, i], kept.key[0, n], kept.value[0, n])
-        numbers = (steps.scores[0, n, i], steps.scaled[0, n, i], steps.weights[0, n, i], steps.output[0, n, i])
-        q, k, v, scores, scaled, weights, output = (part.float().cpu().numpy() for part in (*rows, *numbers))
+        record, h, q_index = trace.layers[layer - 1], head - 1, query - 1
+        allowed = np.ones(len(trace.keys), bool)
+        if record.mask is not None:
+            allowed = record.mask.expand_as(record.steps.weights)[0, h, q_index].cpu().numpy()
+        steps = record.steps
+        rows = (record.query[0, h, q_index], record.key[0, h], record.value[0, h])
+        values_of_query = (
+            steps.scores[0, h, q_index],
+            steps.scaled[0, h, q_index],
+            steps.weights[0, h, q_index],
+            steps.output[0, h, q_index],
+        )
+        q, k, v, scores, scaled, weights, output = (part.float().cpu().numpy() for part in (*rows, *values_of_query))
         return AttentionSteps(q, k, v, allowed, scores, scaled, weights, output)
 
 
-def kept_by(parts: Iterable[MultiHead]) -> list[Kept]:
-    """What attentions kept, of those that were used."""
-    return [part.kept for part in parts if part.kept is not None]
+def attention_records(parts: Iterable[MultiHead]) -> list[AttentionRecord]:
+    """Return the records of the attention layers that were called."""
+    return [part.record for part in parts if part.record is not None]

@@ -1,7 +1,7 @@
-"""Beam search: the best few beginnings of each translation go on, token by token.
+"""Beam search: the most probable prefixes of each translation are extended token by token.
 
-Of hypotheses that have ended, the best is the one with the highest log p(y | x) / ((5 + |y|) / 6)^α: without the
-divisor (Wu et al. 2016, equation 14) short ones would always win. A beam of 1 is greedy search.
+The best finished hypothesis has the highest log p(y | x) / ((5 + |y|) / 6)^α. Without the length penalty (Wu et al.
+2016, equation 14) short hypotheses would always win. A beam of 1 is greedy search.
 """
 
 from __future__ import annotations
@@ -17,46 +17,49 @@ from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder
 
 
-class Writer(Protocol):
-    """A network that writes one token at a time for several rows."""
+class StepDecoder(Protocol):
+    """Decodes one token at a time for several rows."""
 
     def step(self, ids: Tensor) -> Tensor:
-        """Logits (rows, words) of the tokens after `ids` (rows,)."""
+        """Return logits (rows, vocabulary) of the token after `ids` (rows,)."""
 
-    def choose(self, rows: Tensor) -> None:
-        """Goes on with these rows, some of them twice, some not at all; a row keeps its source."""
+    def select(self, rows: Tensor) -> None:
+        """Continue with these rows. Rows may repeat or be missing, but each stays with its source."""
 
-    def keep(self, rows: Tensor) -> None:
-        """The same, where sources are left out too."""
+    def drop_sources(self, rows: Tensor) -> None:
+        """Continue with these rows; finished sources are dropped."""
 
 
-class TransformerWriter:
-    """Keeps keys and values of what was written, so that a token costs one token's work."""
+class TransformerDecoder:
+    """Step decoder of a Transformer, with a key-value cache."""
 
     def __init__(self, net: EncoderDecoder, source: Tensor, mask: Tensor, beam: int, tokens: int) -> None:
         memory = net.encode(source, mask).repeat_interleave(beam, dim=0)
         self.net, self.memory, self.mask = net, memory, mask.repeat_interleave(beam, dim=0)
         self.caches = net.decoder.caches(len(memory), memory, memory.shape[1], tokens)
-        self.place = 0
+        self.position = 0
 
     def step(self, ids: Tensor) -> Tensor:
-        hidden = self.net.decode(ids[:, None], self.memory, self.mask, self.place, self.caches)
-        self.place += 1
+        """Return the logits of the next token."""
+        hidden = self.net.decode(ids[:, None], self.memory, self.mask, self.position, self.caches)
+        self.position += 1
         return self.net.logits(hidden[:, 0])
 
-    def choose(self, rows: Tensor) -> None:
+    def select(self, rows: Tensor) -> None:
+        """Continue with these rows of the self-attention cache."""
         for own, _ in self.caches:  # beams of one source share the keys and values of its memory
-            own.choose(rows)
+            own.select(rows)
 
-    def keep(self, rows: Tensor) -> None:
+    def drop_sources(self, rows: Tensor) -> None:
+        """Continue with these rows of all caches and the memory."""
         self.memory, self.mask = self.memory[rows], self.mask[rows]
         for caches in self.caches:
             for cache in caches:
-                cache.choose(rows)
+                cache.select(rows)
 
 
-class RecurrentWriter:
-    """Keeps the decoder's state."""
+class RecurrentDecoder:
+    """Step decoder of the recurrent network, with its LSTM state."""
 
     def __init__(self, net: RecurrentTranslator, source: Tensor, mask: Tensor, beam: int, tokens: int) -> None:
         memory, state = net.encode(source, mask)
@@ -65,96 +68,104 @@ class RecurrentWriter:
         self.state = type(state)(*(part.repeat_interleave(beam, dim=1) for part in state))
 
     def step(self, ids: Tensor) -> Tensor:
+        """Return the logits of the next token."""
         hidden, self.state, _ = self.net.step(ids, self.memory, self.state)
         return self.net.logits(hidden)
 
-    def choose(self, rows: Tensor) -> None:
+    def select(self, rows: Tensor) -> None:
+        """Continue with these rows of the state."""
         self.state = type(self.state)(*(part[:, rows] for part in self.state))
 
-    def keep(self, rows: Tensor) -> None:
+    def drop_sources(self, rows: Tensor) -> None:
+        """Continue with these rows of the state and the memory."""
         self.memory = type(self.memory)(*(part[rows] for part in self.memory))
-        self.choose(rows)
+        self.select(rows)
 
 
 @dataclass(frozen=True)
-class Written:
-    """A translation as ids, without its end token."""
+class Hypothesis:
+    """A translation as token ids, without the end token."""
 
     ids: list[int]
     score: float  # log-probability, divided by the length penalty
-    ended: bool  # False: it was cut at the most tokens allowed
+    ended: bool  # False if it was cut at the token limit
 
 
 @dataclass
-class Found:
-    """The hypotheses of one source that have ended."""
+class Finished:
+    """The finished hypotheses of one source."""
 
-    best: Written | None = None
+    best: Hypothesis | None = None
     count: int = 0
-    limit: int = 0  # most tokens, its end among them
-    last: Written = field(default_factory=lambda: Written([], -math.inf, False))
+    limit: int = 0  # maximum number of tokens, including the end token
+    last: Hypothesis = field(default_factory=lambda: Hypothesis([], -math.inf, False))
 
-    def add(self, hypothesis: Written) -> None:
+    def add(self, hypothesis: Hypothesis) -> None:
+        """Add a finished hypothesis."""
         self.count += 1
         if self.best is None or hypothesis.score > self.best.score:
             self.best = hypothesis
 
 
 def penalty(length: int, alpha: float) -> float:
+    """Return the length penalty ((5 + length) / 6)^α."""
     return float(((5 + length) / 6) ** alpha)
 
 
 @torch.inference_mode()
 def beam_search(
-    writer: Writer, limits: list[int], beam: int, alpha: float, begin: int, end: int, never: Tensor
-) -> list[Written]:
-    """The best translation of each source; `writer` has `beam` rows a source, one after the other. `limits`: most
-    tokens of each; `never`: tokens that are not to be written."""
+    decoder: StepDecoder, limits: list[int], beam: int, alpha: float, begin: int, end: int, never: Tensor
+) -> list[Hypothesis]:
+    """Return the best translation of each source.
+
+    `decoder` has `beam` consecutive rows per source. `limits` are the maximum numbers of tokens per source, and `never`
+    the token ids that must not be generated.
+    """
     device = never.device
-    found = [Found(limit=limit) for limit in limits]
-    live = list(range(len(limits)))  # sources that are not done
-    scores = torch.full((len(live), beam), -math.inf, device=device)
-    scores[:, 0] = 0.0  # all rows of a source begin the same: one counts
-    written = torch.zeros(len(live), beam, 0, dtype=torch.long, device=device)
-    ids = torch.full((len(live) * beam,), begin, device=device)
+    finished = [Finished(limit=limit) for limit in limits]
+    active = list(range(len(limits)))  # unfinished sources
+    scores = torch.full((len(active), beam), -math.inf, device=device)
+    scores[:, 0] = 0.0  # all beams of a source start equal, so only the first counts
+    prefixes = torch.zeros(len(active), beam, 0, dtype=torch.long, device=device)
+    ids = torch.full((len(active) * beam,), begin, device=device)
     for length in range(1, max(limits, default=0) + 1):
-        logits = writer.step(ids).float()
-        words = logits.shape[-1]
+        logits = decoder.step(ids).float()
+        vocabulary_size = logits.shape[-1]
         logits.index_fill_(-1, never, -math.inf)
-        total = scores[..., None] + torch.log_softmax(logits, dim=-1).view(len(live), beam, words)
-        # Twice as many as the beam: were all the first to end, as many would be left to go on.
-        top, places = total.flatten(1).topk(min(2 * beam, beam * words), dim=-1)
-        rows, tokens = places // words, places % words
+        total = scores[..., None] + torch.log_softmax(logits, dim=-1).view(len(active), beam, vocabulary_size)
+        # Twice the beam: if the best half ends, the other half can continue.
+        top, flat_ids = total.flatten(1).topk(min(2 * beam, beam * vocabulary_size), dim=-1)
+        rows, tokens = flat_ids // vocabulary_size, flat_ids % vocabulary_size
         ends = tokens == end
         for source, rank in ends[:, :beam].nonzero().tolist():
             score = float(top[source, rank])
             if score > -math.inf:
-                ids_so_far = written[source, rows[source, rank]].tolist()
-                found[live[source]].add(Written(ids_so_far, score / penalty(length, alpha), True))
-        going = top.masked_fill(ends, -math.inf).topk(beam, dim=-1)
-        scores = going.values
-        rows, tokens = rows.gather(1, going.indices), tokens.gather(1, going.indices)
-        written = torch.cat(
-            [written.gather(1, rows[..., None].expand(-1, -1, written.shape[2])), tokens[..., None]], -1
+                ids_so_far = prefixes[source, rows[source, rank]].tolist()
+                finished[active[source]].add(Hypothesis(ids_so_far, score / penalty(length, alpha), True))
+        survivors = top.masked_fill(ends, -math.inf).topk(beam, dim=-1)
+        scores = survivors.values
+        rows, tokens = rows.gather(1, survivors.indices), tokens.gather(1, survivors.indices)
+        prefixes = torch.cat(
+            [prefixes.gather(1, rows[..., None].expand(-1, -1, prefixes.shape[2])), tokens[..., None]], -1
         )
-        kept = []
-        for place, (source, score) in enumerate(zip(live, scores[:, 0].tolist(), strict=True)):
-            state = found[source]
-            reached = score / penalty(length, alpha)
+        continuing = []
+        for row, (source, score) in enumerate(zip(active, scores[:, 0].tolist(), strict=True)):
+            state = finished[source]
+            penalized = score / penalty(length, alpha)
             if state.limit == length and state.best is None:
-                state.last = Written(written[place, 0].tolist(), reached, False)
-            over = state.best is not None and state.count >= beam and state.best.score >= reached
-            if not over and length < state.limit and score > -math.inf:
-                kept.append(place)
-        if not kept:
+                state.last = Hypothesis(prefixes[row, 0].tolist(), penalized, False)
+            done = state.best is not None and state.count >= beam and state.best.score >= penalized
+            if not done and length < state.limit and score > -math.inf:
+                continuing.append(row)
+        if not continuing:
             break
-        flat = (torch.arange(len(live), device=device)[:, None] * beam + rows).flatten()
-        if len(kept) < len(live):
-            chosen = torch.tensor(kept, device=device)
-            writer.keep(flat.view(-1, beam)[chosen].flatten())
-            scores, tokens, written = scores[chosen], tokens[chosen], written[chosen]
-            live = [live[place] for place in kept]
+        flat_rows = (torch.arange(len(active), device=device)[:, None] * beam + rows).flatten()
+        if len(continuing) < len(active):
+            selected_rows = torch.tensor(continuing, device=device)
+            decoder.drop_sources(flat_rows.view(-1, beam)[selected_rows].flatten())
+            scores, tokens, prefixes = scores[selected_rows], tokens[selected_rows], prefixes[selected_rows]
+            active = [active[row] for row in continuing]
         else:
-            writer.choose(flat)
+            decoder.select(flat_rows)
         ids = tokens.flatten()
-    return [state.best or state.last for state in found]
+    return [state.best or state.last for state in finished]

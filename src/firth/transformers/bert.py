@@ -1,4 +1,4 @@
-"""BERT: words are predicted from both sides of them (Devlin et al. 2019)."""
+"""BERT: masked tokens are predicted from both sides (Devlin et al. 2019)."""
 
 from __future__ import annotations
 
@@ -18,46 +18,53 @@ SIZES = {"tiny": (2, 128, 2), "mini": (4, 256, 4), "small": (4, 512, 8), "base":
 @model_in("transformers.bert_model", "BertModel")
 @dataclass(frozen=True, kw_only=True)
 class BERT(GradientOptions):
-    """Maximises Σ log p(masked token | all other tokens), and tells whether a sentence follows another."""
+    """Maximize Σ log p(masked token | all other tokens), and predict whether a sentence follows another."""
 
-    summary: ClassVar[str] = "reads text from both sides: vectors of words and sentences that know their context"
+    summary: ClassVar[str] = "a bidirectional encoder: contextual vectors of words and sentences"
 
     size: str = option("mini", "2 layers × 128, 4 × 256, 4 × 512 or 12 × 768", choices=tuple(SIZES))
-    layers: int = option(0, "blocks above each other; 0 = as the size says", low=0, high=1000)
-    dim: int = option(0, "length of the vectors; 0 = as the size says", low=0, high=65536)
-    heads: int = option(0, "attentions side by side; must divide dim; 0 = as the size says", low=0, high=1024)
-    hidden: int = option(0, "width of the feed-forward; 0 = 4 × dim", low=0)
-    context: int = option(128, "most tokens of a text, or pair of texts", low=8, high=1_000_000)
-    activation: str = option("gelu", "of the feed-forward", choices=("gelu", "gelu_tanh", "relu"))
-    epsilon: float = option(1e-12, "added to the variance in norms", low=0, high=1)
-    vocabulary: int = option(30_000, "pieces of words, found in the text", low=6, high=1_000_000)
-    lowercase: bool = option(True, "fold case and accents")
+    layers: int = option(0, "number of blocks; 0 = by size", low=0, high=1000)
+    dim: int = option(0, "vector dimension; 0 = by size", low=0, high=65536)
+    heads: int = option(0, "attention heads; must divide dim; 0 = by size", low=0, high=1024)
+    feedforward_dim: int = option(0, "width of the feed-forward layer; 0 = 4 × dim", low=0)
+    context_length: int = option(128, "maximum number of tokens of a text or pair of texts", low=8, high=1_000_000)
+    activation: str = option("gelu", "of the feed-forward layer", choices=("gelu", "gelu_tanh", "relu"))
+    epsilon: float = option(1e-12, "added to the variance in layer norms", low=0, high=1)
+    vocabulary_size: int = option(
+        30_000, "number of subwords of the tokenizer trained on the text", low=6, high=1_000_000
+    )
+    lowercase: bool = option(True, "lowercase and strip accents")
     tokenizer: str = option(
-        "", "tokens given: a folder, tokenizer.json or vocab.txt; empty = found in the text", path=True
+        "", "existing tokenizer: a folder, tokenizer.json or vocab.txt; empty = train one on the text", path=True
     )
-    next_sentence: bool = option(True, "learn too whether a sentence follows another")
-    mask_rate: float = option(0.15, "share of the tokens that are to be predicted", low=0.001, high=0.9)
+    next_sentence: bool = option(True, "also train next-sentence prediction")
+    mask_rate: float = option(0.15, "share of the tokens to predict", low=0.001, high=0.9)
     mask_share: float = option(
-        0.8, "of them become [MASK]; half of the rest another token, half stay as they are", low=0, high=1
+        0.8,
+        "share of these replaced by [MASK]; half of the rest get a random token, half stay unchanged",
+        low=0,
+        high=1,
     )
-    whole_words: bool = option(False, "the pieces of a word are masked together")
-    short_first: float = option(0.9, "share of the run on 128 tokens a text, if context is longer", low=0, high=1)
-    held_out: float = option(0.05, "share of the text, its last documents, kept to measure on", low=0, high=0.9)
-    learning_rate: float = option(5e-4, "the highest; it warms up to it and falls from it", low=1e-9, high=10)
+    whole_words: bool = option(False, "mask all subwords of a word together")
+    short_first: float = option(
+        0.9, "share of the run on sequences of 128 tokens, if context_length is longer", low=0, high=1
+    )
+    held_out: float = option(0.05, "share of the text, its last documents, held out for evaluation", low=0, high=0.9)
+    learning_rate: float = option(5e-4, "peak learning rate, after warmup and before decay", low=1e-9, high=10)
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Layers, dim, heads."""
+        """Return the layers, dim and heads that the options give."""
         layers, dim, heads = SIZES[self.size]
         return self.layers or layers, self.dim or dim, self.heads or heads
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
-        """Learns from a corpus (or paths, texts). With `start`, goes on from that model, with its tokenizer."""
+        """Train on a corpus, paths or texts. With `start`, continue from that model and its tokenizer."""
         _, dim, heads = self.shape
         if dim % heads:
             raise FirthError(
                 "invalid_value",
-                "{option} must be a multiple of heads; got {got} and {heads}.",
+                "{option} must be a multiple of heads; got dim={got} and heads={heads}.",
                 option="BERT.dim",
                 got=dim,
                 heads=heads,

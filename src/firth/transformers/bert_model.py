@@ -1,4 +1,4 @@
-"""A BERT with its tokenizer: vectors of words and texts from any layer, words for blanks, where it looks; its files."""
+"""A BERT with its tokenizer: word and text vectors from any layer, masked-token prediction, attention and files."""
 
 from __future__ import annotations
 
@@ -28,28 +28,29 @@ from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
-from firth.nets.attention import Packed, watched
-from firth.nets.bert import Bert, places_of
+from firth.nets.attention import Packed, traced_copy
+from firth.nets.bert import Bert, position_ids
 from firth.nets.transformer import Size
 from firth.transformers import huggingface_bert as bert_files
-from firth.transformers.attention_trace import Looked, Looking, kept_by
+from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.contextual_words import ContextualModel
 from firth.transformers.pooling import Pooling
 from firth.transformers.sentence_transformers_folder import (
     DENSE,
     read_sentence_files,
     sentence_documents,
-    unlike_theirs,
+    sentence_transformers_difference,
 )
-from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, ahead, chosen_engine, new_engine
+from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, new_engine, prefetched, resolve_engine
 from firth.transformers.whitening import Projection, whitening
 from firth.words.word_model import Pooled, check_texts
 
 Pair = tuple[str, str]
+OLD_SIZE_NAMES = {"hidden": "feedforward_dim", "places": "max_positions"}  # of folders that earlier versions saved
 
 
-class BertModel(Looking, ContextualModel, Model):
-    """A net that reads texts from both sides, and the tokens it knows."""
+class BertModel(TracesAttention, ContextualModel, Model):
+    """A BERT encoder with its tokenizer and pooling."""
 
     def __init__(
         self,
@@ -60,152 +61,168 @@ class BertModel(Looking, ContextualModel, Model):
         training: Mapping[str, Any],
         projection: Projection | None = None,
     ) -> None:
-        lacking = [token for token in SPECIAL if token not in tokenizer.ids]
-        if lacking:
+        missing = [token for token in SPECIAL if token not in tokenizer.ids]
+        if missing:
             raise FirthError(
                 "invalid_tokenizer",
-                "A BERT's tokenizer needs {special}; this one lacks {missing}.",
+                "The tokenizer of a BERT needs the special tokens {special}; it lacks {missing}.",
                 special=", ".join(SPECIAL),
-                missing=", ".join(lacking),
+                missing=", ".join(missing),
             )
         for texts in ([""], ["", ""], ["[UNK]"], ["[UNK]", "[UNK]"]):
             read = tokenizer._call(tokenizer.engine.encode, *texts)
-            ends = [place for place, token in enumerate(read.tokens) if token == "[SEP]"]
-            around = read.tokens[:1] == ["[CLS]"] and read.tokens[-1:] == ["[SEP]"] and len(ends) == len(texts)
-            kinds = [int(place > ends[0]) for place in range(len(read.tokens))] if around else None
-            known = all(tokenizer.ids.get(token) == id for token, id in zip(read.tokens, read.ids, strict=True))
-            if not known or read.type_ids != kinds or (not any(texts) and len(read.tokens) != len(texts) + 1):
+            separators = [position for position, token in enumerate(read.tokens) if token == "[SEP]"]
+            well_formed = (
+                read.tokens[:1] == ["[CLS]"] and read.tokens[-1:] == ["[SEP]"] and len(separators) == len(texts)
+            )
+            expected_segments = (
+                [int(position > separators[0]) for position in range(len(read.tokens))] if well_formed else None
+            )
+            ids_agree = all(tokenizer.ids.get(token) == id for token, id in zip(read.tokens, read.ids, strict=True))
+            if (
+                not ids_agree
+                or read.type_ids != expected_segments
+                or (not any(texts) and len(read.tokens) != len(texts) + 1)
+            ):
                 raise FirthError(
                     "invalid_tokenizer",
-                    "A BERT's tokenizer writes a pair as [CLS] A [SEP] B [SEP], the first three of segment 0; this "
-                    "one writes {tokens} around it (its post_processor says so).",
+                    "The tokenizer of a BERT must encode a pair as [CLS] A [SEP] B [SEP] with segments 0 and 1; this "
+                    "one adds {tokens}. Check its post_processor.",
                     tokens=" ".join(tokenizer._call(tokenizer.engine.encode, "", "").tokens) or "nothing",
                 )
         rows = net.input.tokens.num_embeddings
         if len(tokenizer) > rows:
             raise FirthError(
                 "invalid_tokenizer",
-                "The tokenizer has {n_tokenizer:,} tokens, the model rows for {rows:,}: it is another model's; "
-                "put the one that the weights were trained with beside them.",
+                "The tokenizer has {n_tokenizer:,} tokens, but the model has {rows:,} embedding rows. Use the "
+                "tokenizer that the weights were trained with.",
                 n_tokenizer=len(tokenizer),
                 rows=rows,
             )
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
         self.pooling, self.projection = pooling, projection
         self._engines: dict[tuple[str, str], Engine] = {}
-        pooling.check(self.size.layers, self.size.places)
+        pooling.check(self.size.layers, self.size.max_positions)
 
     @property
     def size(self) -> Size:
+        """The dimensions of the network."""
         return self.net.size
 
     @property
     def heads(self) -> list[str]:
-        """What it has above the encoder, of: pooler, masked (words), following (sentences)."""
+        """The heads on the encoder: any of pooler, masked and next_sentence."""
         return [name for name in bert_files.HEADS if getattr(self.net, name) is not None]
 
     @property
     def device(self) -> torch.device:
+        """The device of the weights."""
         return next(self.net.parameters()).device
 
     @cached_property
     def vectors(self) -> Vectors:
-        """The tokens' own vectors, before any context."""
-        rows, known = self.net.input.tokens.weight.detach().cpu().numpy(), self.tokenizer.tokens
+        """The token embeddings, without context."""
+        rows, token_texts = self.net.input.tokens.weight.detach().cpu().numpy(), self.tokenizer.tokens
         return Vectors(
-            [known.get(id, f"<no token {id}>") for id in range(len(self.tokenizer))], rows[: len(self.tokenizer)]
+            [token_texts.get(id, f"<no token {id}>") for id in range(len(self.tokenizer))], rows[: len(self.tokenizer)]
         )
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The token embeddings by the name "tokens"."""
         return {"tokens": self.vectors}
 
     @property
-    def places(self) -> NDArray[np.float32]:
-        """The vector that is added to a token for its place, a row each."""
-        found: NDArray[np.float32] = self.net.input.places.weight.detach().cpu().numpy()
-        return found
+    def position_vectors(self) -> NDArray[np.float32]:
+        """The position embeddings, one row per position."""
+        table: NDArray[np.float32] = self.net.input.positions.weight.detach().cpu().numpy()
+        return table
 
     # ---- reading ----
 
     def read(self, inputs: Sequence[str | Pair]) -> list[Any]:
-        """Each text, or pair of texts, with [CLS] and [SEP] around it: `tokenizers.Encoding`s."""
+        """Encode texts or pairs of texts with [CLS] and [SEP], as `tokenizers.Encoding` objects."""
         for text in inputs:
             checked_texts(list(text) if isinstance(text, tuple | list) else [text])
             if not isinstance(text, str) and self.net.input.segments.num_embeddings < 2:
                 raise FirthError(
                     "unsupported_model",
-                    "This model has one segment (type_vocab_size 1): it reads texts, not pairs of them.",
+                    "This model has {segments} segment (type_vocab_size), so it accepts single texts, not pairs.",
+                    segments=1,
                 )
-        found = self.tokenizer._call(self.tokenizer.engine.encode_batch, list(inputs))
-        for encoding in found:
+        encodings = self.tokenizer._call(self.tokenizer.engine.encode_batch, list(inputs))
+        for encoding in encodings:
             self.check_length(len(encoding.ids))
-        return list(found)
+        return list(encodings)
 
     def check_length(self, tokens: int) -> None:
-        if tokens > self.size.places:
+        """Raise text_too_long if the model has fewer positions."""
+        if tokens > self.size.max_positions:
             raise FirthError(
                 "text_too_long",
-                "This text has {tokens:,} tokens and the model places for {places:,}: cut it into parts.",
+                "The text has {tokens:,} tokens; the model has {limit:,} positions. Split the text.",
                 tokens=tokens,
-                places=self.size.places,
+                limit=self.size.max_positions,
             )
 
     @torch.inference_mode()
     def states(self, text: str, other: str | None = None) -> NDArray[np.float32]:
-        """All layers' vectors of a text's (or pair's) tokens, (layers + 1, tokens, dim): the input's first."""
+        """Return the token vectors of all layers, (layers + 1, tokens, dim), beginning with the input."""
         encoding = self.read([text if other is None else (text, other)])[0]
-        found = self.net.states(*self.tensors([encoding.ids], [encoding.type_ids]))
-        return torch.stack(found).float().cpu().numpy()
+        layer_states = self.net.states(*self.tensors([encoding.ids], [encoding.type_ids]))
+        return torch.stack(layer_states).float().cpu().numpy()
 
     @property
-    def room(self) -> int:
-        return self.size.places - 2  # [CLS] and [SEP] stand around every text
+    def max_text_tokens(self) -> int:
+        """Maximum number of tokens of a text, without [CLS] and [SEP]."""
+        return self.size.max_positions - 2
 
     def states_of(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
-        """Every layer's vectors of the tokens of texts, one behind the other, without those of [CLS] and [SEP]."""
+        """Return the token vectors of every layer for concatenated texts, without [CLS] and [SEP]."""
         before, after = (self.tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
-        given = self.tensors([[before, *each, after] for each in ids])
-        inner = torch.ones(len(given[0]), dtype=torch.bool, device=self.device)
-        starts = given[-1].starts.long()
+        inputs = self.tensors([[before, *each, after] for each in ids])
+        inner = torch.ones(len(inputs[0]), dtype=torch.bool, device=self.device)
+        starts = inputs[-1].starts.long()
         inner[starts[:-1]] = inner[starts[1:] - 1] = False
-        return [layer[inner] for layer in self.net.states(*given)]
+        return [layer[inner] for layer in self.net.states(*inputs)]
 
     def tensors(
         self, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None
     ) -> tuple[Tensor, Tensor, Tensor, Packed]:
-        """Texts one behind the other, as the net takes them."""
+        """Return the network's inputs for concatenated texts: ids, positions, segments and boundaries."""
         packed = Packed.of(tuple(map(len, ids)), device=self.device)
         flat = torch.tensor([id for each in ids for id in each], device=self.device)
-        kinds = (
+        segment_ids = (
             torch.zeros_like(flat)
             if segments is None
-            else torch.tensor([kind for each in segments for kind in each], device=self.device)
+            else torch.tensor([segment for each in segments for segment in each], device=self.device)
         )
-        return flat, places_of(packed, len(flat)), kinds, packed
+        return flat, position_ids(packed, len(flat)), segment_ids, packed
 
     # ---- texts ----
 
     def embed(
         self, inputs: Sequence[str], pooling: Pooling | None = None, device: str = "auto", precision: str = "auto"
     ) -> Matrix:
-        """One row a text, by this model's pooling or another. `precision`: float32 or int8 on a CPU, float32 or bf16 on
-        a GPU; what is chosen when left open is float32 and bf16."""
+        """Return one row per text, by this model's pooling or the given one.
+
+        `precision` is float32 (default) or int8 on a CPU, bf16 (default) or float32 on a GPU.
+        """
         return self.pool(inputs, pooling, device, precision).matrix
 
     def pool(
         self, texts: Sequence[str], pooling: Pooling | None = None, device: str = "auto", precision: str = "auto"
     ) -> Pooled:
-        """`embed`, with how many tokens of each text were known and unknown to the tokenizer."""
+        """Return text vectors as `embed` does, with the numbers of known and unknown tokens per text."""
         check_texts(texts)
         pooling = self.checked(pooling)
         windows = (texts[first : first + WINDOW] for first in range(0, len(texts), WINDOW))
-        reader = Reader(self.tokenizer, pooling, self.size.places)
-        found = list(self._pool_windows(windows, reader, pooling, device, precision))
-        reader.tell()
-        if not found:
+        reader = Reader(self.tokenizer, pooling, self.size.max_positions)
+        parts = list(self._pool_windows(windows, reader, pooling, device, precision))
+        reader.report_truncation()
+        if not parts:
             return Pooled(np.zeros((0, self.dim_of(pooling)), np.float32), *np.zeros((2, 0), np.int64))
-        return Pooled(*(np.concatenate(part) for part in zip(*found, strict=True)))
+        return Pooled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def pool_windows(
         self,
@@ -214,29 +231,29 @@ class BertModel(Looking, ContextualModel, Model):
         device: str = "auto",
         precision: str = "auto",
     ) -> Iterator[Pooled]:
-        """`pool` for lists of texts without end. Whether texts were cut, the counts of tokens say."""
+        """Apply `pool` to a stream of lists of texts. Truncation is not reported; compare the token counts."""
         pooling = self.checked(pooling)
         return self._pool_windows(
-            windows, Reader(self.tokenizer, pooling, self.size.places), pooling, device, precision
+            windows, Reader(self.tokenizer, pooling, self.size.max_positions), pooling, device, precision
         )
 
     def _pool_windows(
         self, windows: Iterable[Sequence[str]], reader: Reader, pooling: Pooling, device: str, precision: str
     ) -> Iterator[Pooled]:
-        """The next list is cut into tokens while one is computed."""
+        """Pool lists of texts; the next list is tokenized while one is computed."""
         engine = self.engine(device, precision)
-        begun: deque[tuple[Read, Callable[[], Matrix]]] = deque()
+        pending: deque[tuple[Read, Callable[[], Matrix]]] = deque()
 
         def ready() -> Pooled:
-            read, rows = begun.popleft()
+            read, rows = pending.popleft()
             matrix = self.finished(read.joined(rows(), pooling.how), pooling)
             return Pooled(matrix, read.known, read.unknown)
 
-        for read in ahead(map(reader, windows)):
-            begun.append((read, engine(read.ids, pooling)))
-            if len(begun) > 1:  # a GPU has the next already while this one is waited for
+        for read in prefetched(map(reader, windows)):
+            pending.append((read, engine(read.ids, pooling)))
+            if len(pending) > 1:  # keep the GPU busy with the next list
                 yield ready()
-        while begun:
+        while pending:
             yield ready()
 
     def embed_ids(
@@ -246,208 +263,222 @@ class BertModel(Looking, ContextualModel, Model):
         device: str = "auto",
         precision: str = "auto",
     ) -> Matrix:
-        """`embed` for texts that are ids of tokens already, [CLS] and [SEP] around them."""
+        """Return one row per text for token ids that include [CLS] and [SEP]."""
         for number, text in enumerate(texts, 1):
             if not text:
                 raise FirthError(
                     "empty_data",
-                    "Text {number:,} has no ids; a text without any token is [CLS] and [SEP].",
+                    "Text {number:,} has no ids. Encode an empty text as [CLS] [SEP].",
                     number=number,
                 )
         lowest, highest = min(map(min, texts), default=0), max(map(max, texts), default=0)
         if lowest < 0 or highest >= len(self.tokenizer):
-            wrong = lowest if lowest < 0 else highest
+            bad_id = lowest if lowest < 0 else highest
             raise FirthError(
                 "unknown_token",
-                "There is no token {problem}; ids go from 0 to {n_tokenizer}.",
-                problem=wrong,
-                n_tokenizer=len(self.tokenizer) - 1,
+                "Token ids must be from 0 to {limit:,}; got {got}.",
+                limit=len(self.tokenizer) - 1,
+                got=bad_id,
             )
         pooling = self.checked(pooling)
-        reader = Reader(self.tokenizer, pooling, self.size.places)
+        reader = Reader(self.tokenizer, pooling, self.size.max_positions)
         read = reader.take(texts)
         matrix = self.finished(read.joined(self.engine(device, precision)(read.ids, pooling)(), pooling.how), pooling)
-        reader.tell()
+        reader.report_truncation()
         return matrix
 
     def engine(self, device: str = "auto", precision: str = "auto") -> Engine:
-        """What computes vectors there; kept, since weights are packed for it."""
-        chosen = chosen_engine(device, precision)
-        if chosen not in self._engines:
-            self._engines[chosen] = new_engine(self.net, *chosen)
-        return self._engines[chosen]
+        """Return the engine for a device and precision; cached, because it packs the weights."""
+        key = resolve_engine(device, precision)
+        if key not in self._engines:
+            self._engines[key] = new_engine(self.net, *key)
+        return self._engines[key]
 
     def finished(self, rows: Matrix, pooling: Pooling) -> Matrix:
-        """Projected and normalised, where that is asked for."""
+        """Apply the projection and the normalization of the pooling."""
         if self.projection is not None and pooling.same_vectors(self.pooling):
             rows = self.projection(rows)
         finite_rows(rows, "Text")
         return unit_rows(rows) if pooling.normalize else rows
 
     def checked(self, pooling: Pooling | None) -> Pooling:
-        """The pooling that is asked for, or this model's."""
-        found = self.pooling if pooling is None else pooling
-        if not isinstance(found, Pooling):
+        """Return the given pooling, or this model's, after checking it."""
+        resolved = self.pooling if pooling is None else pooling
+        if not isinstance(resolved, Pooling):
             raise FirthError(
-                "invalid_type", "pooling must be a Pooling, such as Pooling(how='mean'); got {got!r:.80}.", got=found
+                "invalid_type", "pooling must be a Pooling such as Pooling(how='mean'); got {got!r:.80}.", got=resolved
             )
-        found.check(self.size.layers, self.size.places)
-        return found
+        resolved.check(self.size.layers, self.size.max_positions)
+        return resolved
 
     def dim_of(self, pooling: Pooling) -> int:
+        """Return the dimension of text vectors with this pooling."""
         pooling = self.checked(pooling)
-        kept = self.projection if pooling.same_vectors(self.pooling) else None
-        return pooling.dim(self.size.dim) if kept is None else kept.dim
+        projection = self.projection if pooling.same_vectors(self.pooling) else None
+        return pooling.dim(self.size.dim) if projection is None else projection.dim
 
     def with_pooling(self, **settings: Any) -> BertModel:
-        """The same net with another way from tokens to a text's vector: fields of `Pooling`."""
+        """Return a model with the same network and other `Pooling` settings."""
         pooling = replace(self.pooling, **settings)
-        kept = self.projection if pooling.same_vectors(self.pooling) else None
-        return BertModel(self.method, self.net, self.tokenizer, pooling, self.training, kept)
+        projection = self.projection if pooling.same_vectors(self.pooling) else None
+        return BertModel(self.method, self.net, self.tokenizer, pooling, self.training, projection)
 
     def whitened(self, texts: Sequence[str], dim: int = 0) -> BertModel:
-        """This model with its vectors whitened, by what these texts are like; `dim`: fewer dimensions."""
+        """Return a model whose vectors are whitened on these texts, with `dim` dimensions if given."""
         plain = BertModel(self.method, self.net, self.tokenizer, replace(self.pooling, normalize=False), self.training)
-        found, width = whitening(plain.embed(texts), dim), plain.dim_of(plain.pooling)
-        if not dim and found.dim < width - len(self.pooling.layers):  # behind the norm of a layer one is always missing
+        projection, width = whitening(plain.embed(texts), dim), plain.dim_of(plain.pooling)
+        if not dim and projection.dim < width - len(self.pooling.layers):  # a layer norm removes one direction
             Silence().note(
-                f"These {len(texts):,} texts differ in {found.dim:,} directions, and whitened vectors have no more "
-                f"dimensions; texts that differ more keep more of the {width:,}."
+                f"The {len(texts):,} texts vary in {projection.dim:,} of {width:,} directions, so whitened vectors "
+                f"have {projection.dim:,} dimensions. Pass more varied texts to keep more.",
+                "whitening_dimensions",
             )
         training = {**self.training, "whitened": len(texts)}
-        return BertModel(self.method, self.net, self.tokenizer, self.pooling, training, found)
+        return BertModel(self.method, self.net, self.tokenizer, self.pooling, training, projection)
 
     @property
     def ordered(self) -> bool:
+        """Whether the first dimensions carry the most information."""
         return super().ordered or (self.projection is not None and "whitened" in self.training)
 
     def shortened(self, dim: int) -> BertModel:
-        """This model with the first `dim` numbers of its vectors, if it was trained for it
-        (SentenceEncoder.matryoshka_dims) or whitened."""
+        """Return a model with the first `dim` dimensions of its vectors.
+
+        The model must have been trained for it (SentenceEncoder.matryoshka_dims) or whitened.
+        """
         width = self.dim_of(self.pooling)
         check_shorter(self, dim, width)
-        whole = self.projection or Projection(np.eye(width, dtype=np.float32), np.zeros(width, np.float32))
-        kept = Projection(whole.weight[:dim], whole.bias[:dim])
-        return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, kept)
+        full = self.projection or Projection(np.eye(width, dtype=np.float32), np.zeros(width, np.float32))
+        projection = Projection(full.weight[:dim], full.bias[:dim])
+        return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, projection)
 
-    # ---- blanks ----
+    # ---- masked tokens ----
 
     @torch.inference_mode()
     def fill(self, text: str, k: int = 5, other: str | None = None) -> list[list[tuple[str, float]]]:
-        """For each [MASK] of a text, or pair of texts, the k most probable tokens with their probabilities."""
+        """Return the k most probable tokens with their probabilities for each [MASK] of a text or pair."""
         if self.net.masked is None:
             raise FirthError(
                 "unsupported_model",
-                "This model has no head that predicts masked words: its folder holds an encoder only.",
+                "This model has no {head} head, so it cannot fill blanks.",
+                head="masked-token",
             )
         encoding = self.read([text if other is None else (text, other)])[0]
         mask = self.tokenizer.ids["[MASK]"]
-        blanks = [place for place, id in enumerate(encoding.ids) if id == mask]
+        blanks = [position for position, id in enumerate(encoding.ids) if id == mask]
         if not blanks:
             raise FirthError(
-                "missing_mask", "There is no [MASK] in {text!r:.80}: put it where a word is to be found.", text=text
+                "missing_mask", "There is no [MASK] in {text!r:.80}. Put [MASK] where a word is missing.", text=text
             )
         if type(k) is not int or k < 1:
             raise FirthError("invalid_value", "{option} must be at least 1; got {got!r}.", option="k", got=k)
         hidden = self.net(*self.tensors([encoding.ids], [encoding.type_ids]))[blanks]
         logits = self.net.masked_logits(hidden)[:, : len(self.tokenizer)].float()
-        chances = torch.softmax(torch.from_numpy(finite_rows(logits.cpu().numpy(), "Blank")), dim=-1)
-        best = chances.topk(min(k, len(self.tokenizer)))
+        probabilities = torch.softmax(torch.from_numpy(finite_rows(logits.cpu().numpy(), "Blank")), dim=-1)
+        best = probabilities.topk(min(k, len(self.tokenizer)))
         return [
             [(self.tokenizer.tokens.get(id, f"<no token {id}>"), value) for id, value in zip(ids, values, strict=True)]
             for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
-    def looked(self, text: str, other: str | None = None) -> Looked:
-        """Of a pair, both texts are one sequence."""
+    def attention_trace(self, text: str, other: str | None = None) -> AttentionTrace:
+        """Return the attention trace of a text, or of a pair as one sequence."""
         encoding = self.read([text if other is None else (text, other)])[0]
-        ids, places, segments, _ = self.tensors([encoding.ids], [encoding.type_ids])
-        net, parts = watched(self.net)
-        net.stack(net.input(ids, places, segments)[None])
-        names, kinds = list(encoding.tokens), () if other is None else list(encoding.type_ids)
-        return Looked(names, names, kept_by(parts.values()), kinds)
+        ids, positions, segments, _ = self.tensors([encoding.ids], [encoding.type_ids])
+        net, parts = traced_copy(self.net)
+        net.stack(net.input(ids, positions, segments)[None])
+        names, segment_ids = list(encoding.tokens), () if other is None else list(encoding.type_ids)
+        return AttentionTrace(names, names, attention_records(parts.values()), segment_ids)
 
     # ---- files ----
 
     def parts(self) -> Parts:
+        """Return the arrays and documents to store, in Hugging Face's format."""
         lowercase = bool((self.tokenizer._document.get("normalizer") or {}).get("lowercase"))
         documents = {
             "tokenizer": json.loads(self.tokenizer.to_json()),
             "tokenizer_config": {
                 "tokenizer_class": "BertTokenizer",
                 "do_lower_case": lowercase,
-                "model_max_length": self.pooling.max_tokens or self.size.places,
+                "model_max_length": self.pooling.max_tokens or self.size.max_positions,
                 **{f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")},
             },
             "pooling": asdict(self.pooling),
             **sentence_documents(self.pooling, self.projection, self.size),
         }
-        if not hasattr(self.method, "shape"):  # another method than BERT does not tell the net's size
+        if not hasattr(self.method, "shape"):  # methods other than BERT do not have the size as options
             documents["size"] = asdict(self.size)
-        kept = self.projection
-        more = {} if kept is None else {f"{DENSE}/model": {"linear.weight": kept.weight, "linear.bias": kept.bias}}
+        projection = self.projection
+        more = (
+            {}
+            if projection is None
+            else {f"{DENSE}/model": {"linear.weight": projection.weight, "linear.bias": projection.bias}}
+        )
         return Parts(bert_files.to_bert(self.net), documents, bert_files.config_of(self.net), more=more)
 
     def save(self, folder: str | PathLike[str], overwrite: bool = False) -> Path:
-        place = super().save(folder, overwrite)
-        if unlike := unlike_theirs(self.pooling, self.size.layers):
-            Silence().note(f"{folder}: {unlike}")
-        return place
+        """Save the model; a note reports where sentence-transformers would give other vectors."""
+        saved = super().save(folder, overwrite)
+        if difference := sentence_transformers_difference(self.pooling, self.size.layers):
+            Silence().note(f"{folder}: {difference}", "sentence_transformers_differs")
+        return saved
 
     def to_onnx(self, path: str | PathLike[str]) -> None:
-        """One file for other runtimes: `input_ids` and `attention_mask` in, `sentence_embedding` out."""
+        """Write an ONNX file with inputs `input_ids` and `attention_mask` and output `sentence_embedding`."""
         from firth.transformers.onnx_export import write_onnx
 
         write_onnx(self, Path(path))
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> BertModel:
+        """Rebuild a model from stored arrays and documents."""
         tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
-        told = parts.documents.get("size")
-        size = size_of(method) if told is None else stored_size(told)
+        stored_size_document = parts.documents.get("size")
+        size = size_of(method) if stored_size_document is None else stored_size(stored_size_document)
         stored = dict(parts.documents["pooling"])
         pooling = Pooling(**stored | {"layers": tuple(stored["layers"])})
-        found = parts.more.get(f"{DENSE}/model")
-        projection = None if found is None else Projection.of(found, pooling.dim(size.dim))
+        dense_arrays = parts.more.get(f"{DENSE}/model")
+        projection = None if dense_arrays is None else Projection.of(dense_arrays, pooling.dim(size.dim))
         net = bert_files.net_of(bert_files.from_bert(parts.arrays, size), size)
         return cls(method, net, tokenizer, pooling, training, projection)
 
     @classmethod
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> BertModel:
-        """A BERT of Hugging Face, or of sentence-transformers with its pooling."""
+        """Load a BERT folder of Hugging Face, or of sentence-transformers with its pooling."""
         size = bert_files.size_of(config)
         options = {
-            "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
-            "context": size.places, "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
+            "layers": size.layers, "dim": size.dim, "heads": size.heads, "feedforward_dim": size.feedforward_dim,
+            "context_length": size.max_positions,
+            "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
         }  # fmt: skip
-        settings = method(**options)  # which refuses what is out of range, before anything is read
+        settings = method(**options)  # checks the ranges before the weights are read
         tokenizer = SubwordTokenizer.load(network_folder(folder))
         net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
         bert_files.check_rows(net, config)
-        pooling, projection = read_sentence_files(folder, size.dim, size.places)
+        pooling, projection = read_sentence_files(folder, size.dim, size.max_positions)
         return cls(settings, net, tokenizer, pooling, {"source": "bert"}, projection)
 
     def __repr__(self) -> str:
         return f"BERT model: {self.size.layers} layers × {self.size.dim}, {len(self.tokenizer):,} tokens"
 
 
-def stored_size(told: Mapping[str, Any]) -> Size:
-    """The size of a net whose method does not tell it, checked as the options of BERT are."""
-    size = Size(**told)
-    names = ("layers", "dim", "heads", "hidden", "dropout", "activation", "epsilon")
-    options = {name: getattr(size, name) for name in names} | {"context": size.places}
+def stored_size(document: Mapping[str, Any]) -> Size:
+    """Return the stored size of a network, checked like the options of BERT."""
+    size = Size(**{OLD_SIZE_NAMES.get(name, name): value for name, value in document.items()})
+    names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "activation", "epsilon")
+    options = {name: getattr(size, name) for name in names} | {"context_length": size.max_positions}
     return size_of(build_settings(registry.method("bert"), options))
 
 
 def size_of(method: Any) -> Size:
-    """The net that a method's options tell of."""
+    """Return the network size that a method's options give."""
     layers, dim, heads = method.shape
     return Size(
         layers=layers,
         dim=dim,
         heads=heads,
-        hidden=method.hidden,
-        places=method.context,
+        feedforward_dim=method.feedforward_dim,
+        max_positions=method.context_length,
         dropout=method.dropout,
         activation=method.activation,
         pre_norm=False,

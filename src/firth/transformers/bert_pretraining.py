@@ -1,4 +1,4 @@
-"""Pre-training of BERT: masked tokens are predicted from both sides, and whether B follows A (Devlin et al. 2019)."""
+"""Pre-training of BERT: masked-language modeling and next-sentence prediction (Devlin et al. 2019)."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from firth.transformers.next_sentence_pairs import Pairs, make_pairs, short_sent
 from firth.transformers.packing import Shape, Special, batch_ends, pack
 from firth.transformers.pooling import Pooling
 
-MOST_TOKENS = 32_768  # of a batch that is held in memory at once; larger steps add up several
-SHORT = 128  # tokens of the sequences that a run begins with, where the context is longer
-MULTIPLE = 64  # rows of the embedding while learning: products with an even number of columns are faster
-MOST_HELD_OUT = 0.2  # of the text, where whole documents are more than the share that is asked for
-HELD_OUT_EPOCH = -1  # the masks of the held-out part are those of no epoch
-NEVER = -1e4  # the logit of a row that stands for no token
+MOST_TOKENS = 32_768  # per batch in memory; larger steps accumulate gradients over several
+SHORT = 128  # sequence length of the first phase, if context_length is longer
+MULTIPLE = 64  # of embedding rows in training: aligned matrix products are faster
+MOST_HELD_OUT = 0.2  # share of the text, if whole documents exceed the held_out share
+HELD_OUT_EPOCH = -1  # the held-out part has masks of its own
+NEVER = -1e4  # logit of padding rows
 
 
 class Work(NamedTuple):
-    """What `load` needs to make a batch: nothing else, so that it can be loaded at any time on any thread."""
+    """Everything `load` needs to build a batch, so that it can run at any time on any thread."""
 
     pairs: Pairs
     epoch: int
@@ -49,52 +49,56 @@ class Work(NamedTuple):
     shape: Shape | None
 
 
-class Pretraining(GradientLoop):
-    """Pairs of sentences (or texts alone), packed without padding, masked anew in each epoch."""
+class Pretraining(Gradient):
+    """Trains on pairs of sentences or single texts, packed without padding, with new masks in each epoch."""
 
     compiles: ClassVar[bool] = True
     method: Any  # the options of transformers/bert.py
     net: Bert
 
     def __init__(self, method: Any, net: Bert, sentences: Sentences, tokenizer: SubwordTokenizer, run: Run) -> None:
-        self.tokenizer, self.following = tokenizer, net.following is not None
+        self.tokenizer, self.next_sentence = tokenizer, net.next_sentence is not None
         self.masking = Masking.of(tokenizer, method.mask_rate, method.mask_share, method.whole_words)
         self.special = Special(*(tokenizer.special_id(token) for token in ("[PAD]", "[CLS]", "[SEP]")))
         self.sentences, self.held_out = split(sentences, method.held_out)
-        if not self.masking.hideable[self.sentences.ids[self.sentences.starts[0] : self.sentences.starts[-1]]].any():
+        if not self.masking.maskable[self.sentences.ids[self.sentences.starts[0] : self.sentences.starts[-1]]].any():
             raise FirthError(
-                "empty_data", "There is nothing to predict: the tokenizer knows no piece of this text, all is [UNK]."
+                "empty_data", "There is nothing to predict: every token of the text is {token}.", token="[UNK]"
             )
-        self.seed, self.context = run.seed, method.context
-        short = method.short_first > 0 and self.context > SHORT
-        self.lengths = (SHORT, self.context) if short else (self.context,)
+        self.seed, self.context_length = run.seed, method.context_length
+        short = method.short_first > 0 and self.context_length > SHORT
+        self.lengths = (SHORT, self.context_length) if short else (self.context_length,)
         first = self.pairs(self.sentences, 0, 0)
         super().__init__(method, net, sentences.fingerprint, run, int(first.tokens().sum()))
-        self.capacity = max(self.context, min(MOST_TOKENS, method.batch_units // self.world))
-        self.static = self.device.type == "cuda"  # all batches of one shape
+        self.capacity = max(self.context_length, min(MOST_TOKENS, method.batch_units // self.world))
+        self.static = self.device.type == "cuda"  # all batches have one shape
         self.longest = self.lengths[0]
-        self.attended = 0.0  # tokens that a token looks at, on average
+        self.attended = 0.0  # mean number of tokens that a token attends to
 
     # ---- batches ----
 
     def pairs(self, sentences: Sentences, epoch: int, phase: int) -> Pairs:
-        """The pairs of an epoch, shuffled."""
-        room = self.lengths[phase] - (3 if self.following else 2)
+        """Return the shuffled pairs of an epoch."""
+        max_tokens = self.lengths[phase] - (3 if self.next_sentence else 2)
         random = np.random.default_rng([self.seed, epoch - HELD_OUT_EPOCH, phase])
-        found = make_pairs(short_sentences(sentences, max(1, room // 2))[0], room, random, self.following)
-        return found.take(random.permutation(len(found)))
+        pairs = make_pairs(
+            short_sentences(sentences, max(1, max_tokens // 2))[0], max_tokens, random, self.next_sentence
+        )
+        return pairs.take(random.permutation(len(pairs)))
 
     def shape_of(self, phase: int) -> Shape:
-        """Of every batch on a GPU: room for a quarter more sequences than there are on average, and for fillers."""
+        """Return the fixed batch shape on a GPU, with a quarter more sequences than the average, and fillers."""
         tokens = self.pairs(self.sentences, 0, phase).tokens()
         sequences = int(1.25 * self.capacity / tokens.mean()) + 8
         fillers = -(-self.capacity // self.lengths[phase])
-        return Shape(self.capacity, sequences + fillers, self.masking.most(self.capacity))
+        return Shape(self.capacity, sequences + fillers, self.masking.max_masked(self.capacity))
 
     def phase(self, share: float) -> int:
+        """Return the phase at this share of the run: 0 for short sequences, then 1."""
         return int(len(self.lengths) > 1 and share >= self.method.short_first)
 
     def plan(self, epoch: int) -> Sequence[Batch]:
+        """Return the batches of an epoch."""
         phase = self.progress.phase
         self.longest = self.lengths[phase]
         shape = self.shape_of(phase) if self.static else None
@@ -109,11 +113,12 @@ class Pretraining(GradientLoop):
         ]
 
     def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
-        """As many batches as make up `batch_tokens`, by their room: each is nearly full."""
+        """Return the next batches that together have about `batch_tokens` tokens, counted by their capacity."""
         count = max(1, round(self.method.batch_units / (self.capacity * self.world))) * self.world
         return batches[self.progress.batch : self.progress.batch + count]
 
     def load(self, what: Any) -> Any:
+        """Return the tensors of a batch."""
         seed = seed_of(self.seed, what.epoch)
         arrays = pack(self.sentences.ids, what.pairs, self.special, self.masking, seed, what.shape, what.longest)
         return [torch.from_numpy(array) for array in arrays]
@@ -121,32 +126,32 @@ class Pretraining(GradientLoop):
     # ---- losses ----
 
     def hidden(self, tensors: Sequence[Tensor], longest: int) -> tuple[Tensor, Tensor]:
-        """The last layer's vectors of masked tokens, and of the [CLS] of pairs: no loss looks at others."""
-        ids, places, segments, starts, slots, _, _, firsts, *_ = tensors
-        rows = torch.cat([slots, firsts]) if self.following else slots
-        found: Tensor = self.net(ids, places, segments, Packed(starts, longest), rows)
-        return found[: len(slots)], found[len(slots) :]
+        """Return the last layer's vectors of masked tokens and of each [CLS]; the losses need no others."""
+        ids, positions, segments, starts, slots, _, _, firsts, *_ = tensors
+        rows = torch.cat([slots, firsts]) if self.next_sentence else slots
+        hidden: Tensor = self.net(ids, positions, segments, Packed(starts, longest), rows)
+        return hidden[: len(slots)], hidden[len(slots) :]
 
     def next_logits(self, firsts: Tensor) -> Tensor | None:
-        """Logits of the pairs."""
-        if self.net.following is None or self.net.pooler is None:
+        """Return next-sentence logits, or None without that head."""
+        if self.net.next_sentence is None or self.net.pooler is None:
             return None
         pooled = torch.tanh(self.net.pooler(firsts))
-        found: Tensor = self.net.following(pooled).float()
-        return found
+        logits: Tensor = self.net.next_sentence(pooled).float()
+        return logits
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
-        """The mean over masked tokens plus the mean over pairs, as the paper has it, times the batch's tokens."""
+        """Return the mean loss over masked tokens plus that over pairs, as in the paper, times the batch's tokens."""
         targets, slot_weights, _, labels, pair_weights = tensors[5:]
         masked, firsts = self.hidden(tensors, self.longest)
         loss = (self.net.masked_losses(masked, targets) * slot_weights).sum()
-        following = self.next_logits(firsts)
-        if following is not None:
-            loss = loss + (functional.cross_entropy(following, labels, reduction="none") * pair_weights).sum()
+        next_sentence = self.next_logits(firsts)
+        if next_sentence is not None:
+            loss = loss + (functional.cross_entropy(next_sentence, labels, reduction="none") * pair_weights).sum()
         return loss
 
     def evaluate(self, most: int) -> dict[str, float]:
-        """Over held-out documents, always with the same masks and pairs, at the full context."""
+        """Return metrics on the held-out documents, with constant masks and pairs at the full context length."""
         if len(self.held_out.starts) < 2:
             return {}
         phase = len(self.lengths) - 1
@@ -155,47 +160,51 @@ class Pretraining(GradientLoop):
         total = torch.zeros(5, dtype=torch.float64, device=self.device)
         begin = 0
         for end in batch_ends(tokens, self.capacity, len(tokens)):
-            work = Work(pairs.take(slice(begin, end)), HELD_OUT_EPOCH, self.context, None)
+            work = Work(pairs.take(slice(begin, end)), HELD_OUT_EPOCH, self.context_length, None)
             total += self.scores([tensor.to(self.device) for tensor in self.load(work)])
             begin = end
             if tokens[:end].sum() >= most:
                 break
-        loss, right, count, right_pairs, count_pairs = total.tolist()
+        loss, correct, count, correct_pairs, count_pairs = total.tolist()
         if not count:
             return {}
-        found = {
+        metrics = {
             "held_out_loss": loss / count,
             "perplexity": math.exp(min(700.0, loss / count)),
-            "masked_accuracy": right / count,
+            "masked_accuracy": correct / count,
         }
-        both = (
-            len(np.unique(pairs.label)) == 2
-        )  # a part of one document has no foreign sentences: nothing to tell apart
-        return found | ({"next_accuracy": right_pairs / count_pairs} if count_pairs and both else {})
+        both_labels = len(np.unique(pairs.label)) == 2  # a single document has no sentences from another one
+        return metrics | ({"next_accuracy": correct_pairs / count_pairs} if count_pairs and both_labels else {})
 
     def baseline_loss(self) -> float | None:
-        learned, asked = (part.ids[part.starts[0] : part.starts[-1]] for part in (self.sentences, self.held_out))
-        asked = asked[self.masking.hideable[asked]]
-        if not len(asked):
+        """Return the held-out loss of predicting tokens by their frequency."""
+        trained, held_out = (part.ids[part.starts[0] : part.starts[-1]] for part in (self.sentences, self.held_out))
+        held_out = held_out[self.masking.maskable[held_out]]
+        if not len(held_out):
             return None
-        shares = token_shares(learned[self.masking.hideable[learned]], len(self.tokenizer))
-        return float(-np.log(shares)[asked].mean())
+        shares = token_shares(trained[self.masking.maskable[trained]], len(self.tokenizer))
+        return float(-np.log(shares)[held_out].mean())
 
     def scores(self, tensors: Sequence[Tensor]) -> Tensor:
-        """Sums: loss, right and all masked tokens; right and all pairs."""
+        """Return sums: loss, correct and all masked tokens; correct and all pairs."""
         targets, slot_weights, _, labels, pair_weights = tensors[5:]
-        hidden, firsts = self.hidden(tensors, self.context)
+        hidden, firsts = self.hidden(tensors, self.context_length)
         masked = self.net.masked_logits(hidden).float()
-        following = self.next_logits(firsts)
-        real, told = slot_weights > 0, pair_weights > 0
+        next_sentence = self.next_logits(firsts)
+        real, labeled = slot_weights > 0, pair_weights > 0
         loss = functional.cross_entropy(masked, targets, reduction="none") * real
         sums = [loss.sum(), ((masked.argmax(-1) == targets) & real).sum(), real.sum()]
-        right = ((following.argmax(-1) == labels) & told).sum() if following is not None else told.sum() * 0
-        return torch.stack([*sums, right, told.sum() if following is not None else right]).double()
+        correct = (
+            ((next_sentence.argmax(-1) == labels) & labeled).sum() if next_sentence is not None else labeled.sum() * 0
+        )
+        return torch.stack([*sums, correct, labeled.sum() if next_sentence is not None else correct]).double()
 
     def operations(self) -> float:
-        """Of a token: 6 for each weight of the blocks, 12 · layers · dim for each token it looks at (Chowdhery et al.
-        2022, appendix B); of the masked ones alone, the head and the last block behind its attention."""
+        """Return the floating-point operations per token.
+
+        These are 6 per weight of the blocks and 12 · layers · dim per attended token (Chowdhery et al. 2022, appendix
+        B). The head, and the last block after its attention, count for masked tokens only.
+        """
         size, block = self.net.size, cast(Block, self.net.stack.blocks[-1])
         blocks = sum(part.numel() for part in self.net.stack.parameters())
         last = sum(part.weight.numel() for part in (block.attention.output, block.feed.wide, block.feed.back))
@@ -204,24 +213,26 @@ class Pretraining(GradientLoop):
 
 
 def split(sentences: Sentences, held_out: float) -> tuple[Sentences, Sentences]:
-    """The last documents, about this share of the tokens, are held out; of a single document, or where the last one is
-    a large part of all, its last sentences."""
+    """Split off the last documents, about this share of the tokens.
+
+    If there is a single document, or the last one is a large part of the text, its last sentences are held out.
+    """
     starts, last = sentences.starts, len(sentences.starts) - 1
     total, cut = starts[-1] - starts[0], last
-    for places in (sentences.documents, np.arange(last + 1)) if held_out else ():
-        cut = int(places[np.searchsorted(starts[places], starts[-1] - held_out * total)])
-        if cut == last and len(places) > 2:
-            cut = int(places[-2])
+    for boundaries in (sentences.documents, np.arange(last + 1)) if held_out else ():
+        cut = int(boundaries[np.searchsorted(starts[boundaries], starts[-1] - held_out * total)])
+        if cut == last and len(boundaries) > 2:
+            cut = int(boundaries[-2])
         if cut < last and starts[-1] - starts[cut] <= max(MOST_HELD_OUT, 2 * held_out) * total:
             break
     return sentences.part(0, cut), sentences.part(cut, last)
 
 
-# ---- from a corpus to a model ----
+# ---- training ----
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
-    """Tokenizer, sentences, weights."""
+    """Train a tokenizer and a BERT on a corpus, or continue from `start`."""
     size = size_of(method)
     if start is not None:
         check_start(start, size)
@@ -230,34 +241,39 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
     tokenizer = start.tokenizer if isinstance(start, BertModel) else make_tokenizer(method, corpus, run)
     sentences = read_sentences(tokenizer, corpus, run)
     reading = time.monotonic() - began
-    following = method.next_sentence
-    if following and len(split(sentences, method.held_out)[0].documents) < 3:
+    next_sentence = method.next_sentence
+    if next_sentence and len(split(sentences, method.held_out)[0].documents) < 3:
         run.report.note(
-            "The text to learn from is one document, and next-sentence prediction needs sentences of another one: "
-            "trained without it. (unit says what a document is: a line, a block between blank lines, or a file.)"
+            "Next-sentence prediction was disabled: the training text has one document, and it needs at least two. "
+            "The corpus option unit sets what a document is: a line, a block between blank lines, or a file.",
+            "next_sentence_disabled",
         )
-        following = False
+        next_sentence = False
     segments = start.net.input.segments.num_embeddings if isinstance(start, BertModel) else 2
-    if following and segments < 2:
+    if next_sentence and segments < 2:
         raise FirthError(
             "incompatible_start",
-            "start has one segment (type_vocab_size 1), and a pair of sentences needs two; next_sentence=False "
-            "goes on without pairs.",
+            "start has {segments} segment (type_vocab_size), but next-sentence prediction needs 2. Pass "
+            "next_sentence=False.",
+            segments=segments,
         )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         rows = -(-len(tokenizer) // MULTIPLE) * MULTIPLE
-        net = Bert(rows, size, pooler=following, following=following, segments=segments)
+        net = Bert(rows, size, pooler=next_sentence, next_sentence=next_sentence, segments=segments)
     pooling = Pooling()
     if isinstance(start, BertModel):
-        take_over(net, start.net)
+        copy_shared_weights(net, start.net)
         pooling = start.pooling
         if start.projection is not None:
-            run.report.note("What stands behind the pooling of start, such as a whitening, fits its vectors: left out.")
+            run.report.note(
+                "The projection of start, such as whitening, does not fit the new vectors and was dropped.",
+                "projection_dropped",
+            )
     set_rows(net, len(tokenizer), rows)
     method = method.sized(int(sentences.starts[-1]))
     training = Pretraining(method, net, sentences, tokenizer, run)
-    figures = training.go() | {
+    metrics = training.go() | {
         "tokens": int(sentences.starts[-1]),
         "vocabulary": len(tokenizer),
         "documents": len(sentences.documents) - 1,
@@ -267,50 +283,57 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
         "seed": run.seed,
     }
     set_rows(net.cpu(), len(tokenizer), len(tokenizer))
-    return BertModel(method, net, tokenizer, pooling, figures)
+    return BertModel(method, net, tokenizer, pooling, metrics)
 
 
 def check_start(start: Model, size: Size) -> None:
+    """Raise incompatible_start unless `start` is a BERT of this size."""
     if not isinstance(start, BertModel):
         raise FirthError("incompatible_start", "start must be a BERT; got {got!r}.", got=start)
-    names = {"places": "context"}  # as the options call it
-    asked, there = (replace(each, hidden=each.hidden or 4 * each.dim) for each in (size, start.size))
-    has, got = asdict(there), asdict(asked)
-    other = [name for name in has if has[name] != got[name]]
-    if other:
-        right, wrong = (", ".join(f"{names.get(name, name)}={values[name]}" for name in other) for values in (has, got))
+    names = {"max_positions": "context_length"}  # the name of the option
+    requested, existing = (
+        replace(each, feedforward_dim=each.feedforward_dim or 4 * each.dim) for each in (size, start.size)
+    )
+    existing_options, requested_options = asdict(existing), asdict(requested)
+    different = [name for name in existing_options if existing_options[name] != requested_options[name]]
+    if different:
+        expected, given = (
+            ", ".join(f"{names.get(name, name)}={values[name]}" for name in different)
+            for values in (existing_options, requested_options)
+        )
         raise FirthError(
             "incompatible_start",
-            "start must be a BERT of the same size: it has {expected}; got {got}.",
-            expected=right,
-            got=wrong,
+            "start must be a BERT of the same size: it has {expected}, but the options give {got}.",
+            expected=expected,
+            got=given,
         )
 
 
 def make_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:
+    """Load the tokenizer that the options name, or train one on the corpus."""
     if not method.tokenizer:
-        return WordPiece(size=method.vocabulary, lowercase=method.lowercase).train(corpus, run)
+        return WordPiece(size=method.vocabulary_size, lowercase=method.lowercase).train(corpus, run)
     tokenizer = SubwordTokenizer.load(Path(method.tokenizer), method.lowercase)
-    lacking = [token for token in SPECIAL if token not in tokenizer.special_tokens]
-    if lacking:
+    missing = [token for token in SPECIAL if token not in tokenizer.special_tokens]
+    if missing:
         raise FirthError(
             "invalid_tokenizer",
-            "{tokenizer}: a BERT's tokenizer needs {special}; {missing} is missing.",
+            "{tokenizer}: the tokenizer of a BERT needs the special tokens {special}; {missing} is missing.",
             tokenizer=method.tokenizer,
             special=", ".join(SPECIAL),
-            missing=lacking[0],
+            missing=missing[0],
         )
     return tokenizer
 
 
-def take_over(net: Bert, other: Bert) -> None:
-    """The other's weights, as far as it has them: weights of others may lack the heads, which then start anew."""
+def copy_shared_weights(net: Bert, other: Bert) -> None:
+    """Copy the weights that the other network has; heads that it lacks keep their initialization."""
     set_rows(net, 0, other.input.tokens.num_embeddings)
     net.load_state_dict(other.state_dict(), strict=False)
 
 
-def set_rows(net: Bert, words: int, rows: int) -> None:
-    """So many rows of tokens: others are cut off or added. Those from `words` on stand for no token."""
+def set_rows(net: Bert, n_tokens: int, rows: int) -> None:
+    """Resize the token embedding to `rows`; rows from `n_tokens` on are padding and never predicted."""
     old = net.input.tokens.weight.data
     new = old[:rows]
     if len(old) < rows:
@@ -318,6 +341,6 @@ def set_rows(net: Bert, words: int, rows: int) -> None:
     net.input.tokens = nn.Embedding(rows, old.shape[1], _weight=new.clone())
     if net.masked is not None:
         bias = torch.full((rows,), NEVER)
-        known = min(words or rows, rows, len(net.masked.bias))
-        bias[:known] = net.masked.bias.data[:known]
+        n_known = min(n_tokens or rows, rows, len(net.masked.bias))
+        bias[:n_known] = net.masked.bias.data[:n_known]
         net.masked.bias = nn.Parameter(bias)

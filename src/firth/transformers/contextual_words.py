@@ -1,7 +1,7 @@
-"""Vectors of words where they stand: from any layer, averaged over contexts, and compared layer by layer.
+"""Contextual word vectors: from any layer, averaged over contexts, and compared layer by layer.
 
-What BERT and GPT share. A model says how its layers see tokens (`states_of`) and how many fit (`room`); words are those
-of its tokenizer, which cuts text into words before it cuts words into pieces.
+BERT and GPT share this code. A model provides the token vectors of its layers (`states_of`) and the longest text
+(`max_text_tokens`). Words are those of its tokenizer, which splits text into words before subwords.
 """
 
 from __future__ import annotations
@@ -25,68 +25,67 @@ from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.nets.transformer import Size
-from firth.transformers.pooling import COMBINE, combined, numbers
-from firth.transformers.word_spans import Reading, Span, Wanted, characters, chunks, in_windows, inside, read
+from firth.transformers.pooling import COMBINE, combined, layer_numbers
+from firth.transformers.word_spans import Reading, Span, WordMatcher, characters, chunks, in_windows, inside, read
 from firth.words.word_model import check_texts
 
-PIECES = ("mean", "first", "last")
-BATCH_TOKENS = 4096  # that are read at once
-WINDOW = 64  # tokens of a context, where a document is longer
+SUBWORD_POOLING = ("mean", "first", "last")
+BATCH_TOKENS = 4096  # per batch
+WINDOW = 64  # tokens per context of a longer document
 
 
 class ContextualModel(ABC):
-    """A model whose layers give each token a vector."""
+    """Mixin for models whose layers give each token a vector."""
 
     tokenizer: SubwordTokenizer
 
     @property
     @abstractmethod
     def size(self) -> Size:
-        """Layers, dim and places of the net."""
+        """The dimensions of the network."""
 
     @property
     @abstractmethod
-    def room(self) -> int:
-        """Most tokens of a text."""
+    def max_text_tokens(self) -> int:
+        """Maximum number of tokens of a text."""
 
     @abstractmethod
     def states_of(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
-        """Every layer's vectors of these tokens, the texts one behind the other; what the model itself puts around a
-        text is left out."""
+        """Return the token vectors of every layer for concatenated texts, without special tokens."""
 
-    def words(
+    def word_vectors(
         self,
         texts: Sequence[str],
         layers: Sequence[int] = (-1,),
         combine: str = "mean",
-        pieces: str = "mean",
+        subword_pooling: str = "mean",
         windows: bool = False,
     ) -> list[WordsInContext]:
-        """The words of each text with the vectors they have there.
+        """Return the words of each text with their contextual vectors, one entry per text.
 
-        `layers` are counted from 0, the input; -1 is the last. Several are joined by their mean, sum or concat; a word
-        of several pieces has their mean, or the vector of the first or last of them. A text that does not fit is
-        refused; with `windows` it is read in parts, cut between words.
+        `layers` are counted from 0, the input; -1 is the last. Several layers are combined by their mean, sum or
+        concatenation (concat). A word of several subwords gets their mean, or the vector of the first or last one.
+        A text that is too long raises text_too_long; with `windows` it is processed in parts, split between words.
         """
         check_texts(texts)
-        self.chosen(layers, combine, pieces)
+        self.check_settings(layers, combine, subword_pooling)
         readings = read(self.tokenizer, texts)
         for number, reading in enumerate(readings):
-            if len(reading.ids) > self.room and not windows:
-                raise TooLongError(number, len(reading.ids), self.room)
+            if len(reading.ids) > self.max_text_tokens and not windows:
+                raise TooLongError(number, len(reading.ids), self.max_text_tokens)
         parts = [
             (number, part)
             for number, reading in enumerate(readings)
             for part in (self.parts_of(reading) if windows else [reading])
         ]
         by_text = [[np.empty((0, self.width(layers, combine)), np.float32)] for _ in texts]
-        found: dict[int, Matrix] = {}
+        vectors: dict[int, Matrix] = {}
         for batch in batches([len(part.ids) for _, part in parts]):
-            ids = [parts[place][1].ids for place in batch]
-            spans = [[(word.first, word.last) for word in parts[place][1].words] for place in batch]
-            found |= zip(batch, self.span_vectors(ids, spans, layers, combine, pieces), strict=True)
-        for place, (number, _) in enumerate(parts):
-            by_text[number].append(found[place])
+            ids = [parts[index][1].ids for index in batch]
+            spans = [[(word.first, word.last) for word in parts[index][1].words] for index in batch]
+            vectors |= zip(batch, self.span_vectors(ids, spans, layers, combine, subword_pooling), strict=True)
+        for index, (number, _) in enumerate(parts):
+            by_text[number].append(vectors[index])
         return [
             WordsInContext(
                 [word.text for word in reading.words],
@@ -97,32 +96,36 @@ class ContextualModel(ABC):
         ]
 
     def parts_of(self, reading: Reading) -> Iterator[Reading]:
-        """A text in parts that fit."""
+        """Split a text into parts that fit the model."""
         for word in reading.words:
-            if word.last - word.first > self.room:
+            if word.last - word.first > self.max_text_tokens:
                 raise FirthError(
                     "text_too_long",
-                    "The word {text!r}… has more tokens than the model has room for, {room:,}.",
+                    "The word {text!r}… has {tokens:,} tokens; the model accepts {limit:,}.",
                     text=word.text[:20],
-                    room=self.room,
+                    tokens=word.last - word.first,
+                    limit=self.max_text_tokens,
                 )
-        return in_windows(reading, self.room)
+        return in_windows(reading, self.max_text_tokens)
 
-    def chosen(self, layers: Sequence[int], combine: str, pieces: str) -> list[int]:
-        """Layers counted from 0; what is not known is refused."""
-        for name, value, choices in (("combine", combine, COMBINE), ("pieces", pieces, PIECES)):
+    def check_settings(self, layers: Sequence[int], combine: str, subword_pooling: str) -> list[int]:
+        """Check the settings and return the layers counted from 0."""
+        for name, value, choices in (
+            ("combine", combine, COMBINE),
+            ("subword_pooling", subword_pooling, SUBWORD_POOLING),
+        ):
             if value not in choices:
                 raise FirthError(
                     "invalid_value",
-                    "{name} must be one of {choices}; got {got!r}.",
-                    name=name,
+                    "{option} must be one of {choices}; got {got!r}.",
+                    option=name,
                     choices=", ".join(choices),
                     got=value,
                 )
-        return numbers(layers, self.size.layers)
+        return layer_numbers(layers, self.size.layers)
 
     def width(self, layers: Sequence[int], combine: str) -> int:
-        """Numbers a vector."""
+        """Return the dimension of the combined vectors."""
         return self.size.dim * (len(layers) if combine == "concat" else 1)
 
     @torch.inference_mode()
@@ -132,10 +135,10 @@ class ContextualModel(ABC):
         spans: Sequence[Sequence[Span]],
         layers: Sequence[int],
         combine: str,
-        pieces: str,
+        subword_pooling: str,
     ) -> list[Matrix]:
-        """A row for each span of tokens of each text."""
-        chosen = self.chosen(layers, combine, pieces)
+        """Return one row per token span, for each text."""
+        layer_numbers = self.check_settings(layers, combine, subword_pooling)
         starts = np.cumsum([0, *map(len, ids)])
         flat = np.array(
             [(start + a, start + b) for start, each in zip(starts, spans, strict=False) for a, b in each], np.int64
@@ -143,12 +146,12 @@ class ContextualModel(ABC):
         if not len(flat):
             return [np.empty((0, self.width(layers, combine)), np.float32) for _ in spans]
         states = self.states_of(ids)
-        x = combined([states[layer].float() for layer in chosen], combine).cpu().numpy()
-        rows = finite_rows(pooled(x, flat, pieces), "Word")
+        x = combined([states[layer].float() for layer in layer_numbers], combine).cpu().numpy()
+        rows = finite_rows(pooled(x, flat, subword_pooling), "Word")
         ends = np.cumsum([0, *map(len, spans)])
         return [rows[a:b] for a, b in pairwise(ends)]
 
-    # ---- one vector a word ----
+    # ---- one vector per word ----
 
     def static(
         self,
@@ -157,16 +160,16 @@ class ContextualModel(ABC):
         *,
         layers: Sequence[int] = (-1,),
         combine: str = "mean",
-        pieces: str = "mean",
+        subword_pooling: str = "mean",
         contexts: int = 100,
         run: Run = Run(),
     ) -> Vectors:
-        """One vector a word: the mean over the first `contexts` places where it stands (Bommasani et al. 2020).
+        """Return one vector per word: the mean over its first `contexts` occurrences (Bommasani et al. 2020).
 
-        `data`: a corpus, paths or texts. `words`: these (words that stand nowhere are left out, and said), or so many,
-        the most frequent.
+        `data` is a corpus, paths or texts. `words` is a list of words, or the number of most frequent words. Words that
+        do not occur are left out and reported.
         """
-        return self.averaged(data, words, layers, combine, pieces, contexts, run).vectors
+        return self.averaged(data, words, layers, combine, subword_pooling, contexts, run).vectors
 
     def averaged(
         self,
@@ -174,52 +177,55 @@ class ContextualModel(ABC):
         words: int | Sequence[str],
         layers: Sequence[int],
         combine: str,
-        pieces: str,
+        subword_pooling: str,
         contexts: int,
         run: Run,
     ) -> Averaged:
-        """`static`, with how many contexts each word had."""
-        self.chosen(layers, combine, pieces)  # before the text is read
+        """Return the result of `static`, with the number of contexts of each word."""
+        self.check_settings(layers, combine, subword_pooling)  # before reading the text
         if type(contexts) is not int or contexts < 1:
             raise FirthError(
                 "invalid_value", "{option} must be at least 1; got {got!r}.", option="contexts", got=contexts
             )
         if isinstance(words, str):
             raise FirthError(
-                "invalid_type", "words must be a list of words, or how many; got the text {got!r:.40}.", got=words
+                "invalid_type", "words must be a list of words or a number; got the text {got!r:.40}.", got=words
             )
         corpus = data if isinstance(data, Corpus) else Corpus(data)
         keys = self.frequent(corpus, words, run) if isinstance(words, int) else list(dict.fromkeys(words))
         if not keys:
-            raise FirthError("empty_data", "There are no words to find vectors for.")
-        wanted = Wanted(self.tokenizer, keys)
+            raise FirthError("empty_data", "words is empty: name at least one word.")
+        matcher = WordMatcher(self.tokenizer, keys)
         counts = np.zeros(len(keys), np.int64)
         sums = np.zeros((len(keys), self.width(layers, combine)), np.float32)
-        for batch in self.contexts(corpus, wanted, counts, contexts, run):
+        for batch in self.contexts(corpus, matcher, counts, contexts, run):
             ids, spans = [context.ids for context in batch], [context.spans for context in batch]
-            vectors = np.concatenate(self.span_vectors(ids, spans, layers, combine, pieces))
+            vectors = np.concatenate(self.span_vectors(ids, spans, layers, combine, subword_pooling))
             np.add.at(sums, [row for context in batch for row in context.rows], vectors)
-        met = np.flatnonzero(counts)
-        if not len(met):
+        seen_rows = np.flatnonzero(counts)
+        if not len(seen_rows):
             raise FirthError(
                 "empty_data",
-                "None of the {n_keys:,} words stands in the text, such as {key!r}.",
+                "None of the {n_keys:,} words occurs in the text, for example {key!r}.",
                 n_keys=len(keys),
                 key=keys[0],
             )
-        if len(met) < len(keys):
+        if len(seen_rows) < len(keys):
             missing = [key for key, count in zip(keys, counts, strict=True) if not count]
             run.report.note(
-                f"{len(missing):,} of {len(keys):,} words stand nowhere in the text and have no vector, such as "
-                f"{', '.join(missing[:3])}."
+                f"{len(missing):,} of {len(keys):,} words do not occur in the text and have no vector, for example "
+                f"{', '.join(missing[:3])}.",
+                "words_not_in_text",
             )
-        matrix = sums[met] / counts[met, None].astype(np.float32)
-        return Averaged(Vectors([keys[row] for row in met], matrix, missing="it was not averaged"), counts[met])
+        matrix = sums[seen_rows] / counts[seen_rows, None].astype(np.float32)
+        return Averaged(
+            Vectors([keys[row] for row in seen_rows], matrix, missing="it was not averaged"), counts[seen_rows]
+        )
 
-    def frequent(self, corpus: Corpus, most: int, run: Run) -> list[str]:
-        """The most frequent words, those of one count by their letters; what has no letter or digit is none."""
-        if most < 1:
-            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="words", got=most)
+    def frequent(self, corpus: Corpus, limit: int, run: Run) -> list[str]:
+        """Return the most frequent words, ties in alphabetical order; punctuation is not counted."""
+        if limit < 1:
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="words", got=limit)
         counts = Counter[str]()
         run.report.begin("counting words", corpus.size, "B")
         for texts, done in chunks(corpus):
@@ -227,24 +233,24 @@ class ContextualModel(ABC):
                 counts.update(word.name for word in reading.words)
             run.report.step(done)
         run.report.end()
-        known = [(word, count) for word, count in counts.items() if any(map(str.isalnum, word))]
-        return [word for word, _ in sorted(known, key=lambda item: (-item[1], item[0]))[:most]]
+        words = [(word, count) for word, count in counts.items() if any(map(str.isalnum, word))]
+        return [word for word, _ in sorted(words, key=lambda item: (-item[1], item[0]))[:limit]]
 
     def contexts(
-        self, corpus: Corpus, wanted: Wanted, counts: NDArray[np.int64], most: int, run: Run
+        self, corpus: Corpus, matcher: WordMatcher, counts: NDArray[np.int64], limit: int, run: Run
     ) -> Iterator[list[Context]]:
-        """Batches of contexts in which wanted words stand. `counts` grows.
+        """Yield batches of contexts that contain the words to match, and update `counts`.
 
-        Texts with no word that still needs contexts are not read by the net, and reading ends when no word does.
+        Texts without a word that still needs contexts are skipped, and reading stops when no word needs any more.
         """
         run.report.begin("reading contexts", corpus.size, "B")
         batch, tokens = list[Context](), 0
         for texts, done in chunks(corpus):
             for reading in read(self.tokenizer, texts):
-                for part in in_windows(reading, min(WINDOW, self.room)):
+                for part in in_windows(reading, min(WINDOW, self.max_text_tokens)):
                     context = Context(part.ids, [], [])
-                    for row, span in wanted.within(part):
-                        if counts[row] < most:
+                    for row, span in matcher.within(part):
+                        if counts[row] < limit:
                             counts[row] += 1
                             context.rows.append(row)
                             context.spans.append(span)
@@ -252,103 +258,103 @@ class ContextualModel(ABC):
                         batch.append(context)
                         tokens += len(part.ids)
                     if tokens >= BATCH_TOKENS:
-                        yield sorted(batch, key=lambda each: len(each.ids))  # equal lengths attend together
+                        yield sorted(batch, key=lambda each: len(each.ids))  # texts of equal length are batched
                         batch, tokens = [], 0
             run.report.step(done, contexts=float(counts.sum()))
-            if counts.min() >= most:
+            if counts.min() >= limit:
                 break
         if batch:
             yield sorted(batch, key=lambda each: len(each.ids))
         run.report.end()
 
-    # ---- one word, many vectors ----
+    # ---- several vectors per word ----
 
-    def senses(self, texts: Sequence[str], word: str, pieces: str = "mean") -> Senses:
-        """Every place of the word in the texts, and how far apart its vectors are in each layer (1 − cosine).
+    def senses(self, texts: Sequence[str], word: str, subword_pooling: str = "mean") -> Senses:
+        """Return every occurrence of the word in the texts, and the distances (1 − cosine) between them per layer.
 
-        In the upper layers of many models all words lie in a narrow cone, so a distance means something only beside
-        that of other words: `others`.
+        In the upper layers of many models all vectors lie in a narrow cone, so distances should be compared with those
+        between other words: `others`.
         """
         check_texts(texts)
         readings = read(self.tokenizer, texts)
         for text, reading in zip(texts, readings, strict=True):
-            if len(reading.ids) > self.room:
+            if len(reading.ids) > self.max_text_tokens:
                 raise FirthError(
                     "text_too_long",
-                    "The text {text!r:.40}… has {n_ids:,} tokens and the model room for {room:,}; shorten it.",
+                    "The text {text!r:.40}… has {tokens:,} tokens; the model accepts {limit:,}. Shorten it.",
                     text=text,
-                    n_ids=len(reading.ids),
-                    room=self.room,
+                    tokens=len(reading.ids),
+                    limit=self.max_text_tokens,
                 )
-        wanted = Wanted(self.tokenizer, [word])
-        found = [[span for _, span in wanted.within(reading)] for reading in readings]
-        for text, reading, spans in zip(texts, readings, found, strict=True):
+        matcher = WordMatcher(self.tokenizer, [word])
+        word_spans = [[span for _, span in matcher.within(reading)] for reading in readings]
+        for text, reading, spans in zip(texts, readings, word_spans, strict=True):
             if not spans:
                 known = ", ".join(each.text for each in reading.words) or "none"
                 raise FirthError(
                     "unknown_key",
-                    "{word!r:.80} is not among the words of {text!r:.80}: {available:.200}.",
+                    "{word!r:.80} is not a word of {text!r:.80}, which has {available:.200}.",
                     word=word,
                     text=text,
                     available=known,
                 )
-        if sum(map(len, found)) < 2:
+        if sum(map(len, word_spans)) < 2:
             raise FirthError(
-                "too_few", "Senses are compared between places of {word!r:.80}; there is only one.", word=word
+                "too_few", "Senses need at least 2 occurrences of {word!r:.80}; the texts have {got}.", word=word, got=1
             )
         others = [
             [each for each in reading.words if any(map(str.isalnum, each.name)) and not inside(each, spans)]
-            for reading, spans in zip(readings, found, strict=True)
+            for reading, spans in zip(readings, word_spans, strict=True)
         ]
-        beside = [[(each.first, each.last) for each in words] for words in others]
+        other_spans = [[(each.first, each.last) for each in words] for words in others]
         layers = range(self.size.layers + 1)
         ids = [reading.ids for reading in readings]
-        states, around = (
-            by_layer(np.concatenate(self.span_vectors(ids, spans, layers, "concat", pieces)), len(layers))
-            for spans in (found, beside)
+        states, other_states = (
+            by_layer(np.concatenate(self.span_vectors(ids, spans, layers, "concat", subword_pooling)), len(layers))
+            for spans in (word_spans, other_spans)
         )
         occurrences = [
             Occurrence(number, *characters(reading, span))
-            for number, (reading, spans) in enumerate(zip(readings, found, strict=True))
+            for number, (reading, spans) in enumerate(zip(readings, word_spans, strict=True))
             for span in spans
         ]
         distances = np.stack([distance_matrix(layer) for layer in states])
         names = [(number, each.name) for number, words in enumerate(others) for each in words]
-        return Senses(word, list(texts), occurrences, states, distances, between(around, names))
+        return Senses(word, list(texts), occurrences, states, distances, mean_distances(other_states, names))
 
 
 class TooLongError(FirthError):
-    """A text has more tokens than the model has room for."""
+    """A text has more tokens than the model accepts."""
 
-    def __init__(self, number: int, tokens: int, room: int, name: str = "") -> None:
+    def __init__(self, number: int, tokens: int, max_text_tokens: int, name: str = "") -> None:
         super().__init__(
             "text_too_long",
-            "Text {name} has {tokens:,} tokens and the model room for {room:,}; windows=True (--windows) reads it in "
-            "parts.",
+            "Text {name} has {tokens:,} tokens; the model accepts {limit:,}. Pass windows=True (--windows) to process "
+            "it in parts.",
             name=name or f"{number + 1:,}",
             tokens=tokens,
-            room=room,
+            limit=max_text_tokens,
         )
-        self.number, self.tokens, self.room = number, tokens, room
+        self.number, self.tokens, self.max_text_tokens = number, tokens, max_text_tokens
 
 
 class Context(NamedTuple):
-    """A stretch of text, and the wanted words in it."""
+    """A part of a text, and the matched words in it."""
 
     ids: list[int]
-    rows: list[int]  # which words
-    spans: list[Span]  # their tokens
+    rows: list[int]  # row numbers of the words
+    spans: list[Span]  # token spans of the words
 
 
 class Averaged(NamedTuple):
-    """Static vectors, and how many contexts each is the mean of."""
+    """Static vectors, and the number of contexts that each one averages."""
 
     vectors: Vectors
     contexts: NDArray[np.int64]
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Texts by length, so many at once that together they have `BATCH_TOKENS`."""
+    """Yield batches of text numbers, sorted by length, of at most `BATCH_TOKENS` tokens."""
     batch, tokens = list[int](), 0
     for text in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and tokens + lengths[text] > BATCH_TOKENS:
@@ -360,33 +366,34 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def pooled(x: Matrix, spans: NDArray[np.int64], pieces: str) -> Matrix:
-    """A row for each span (first, one behind the last) of the rows of x."""
-    if pieces != "mean":
-        return np.asarray(x[spans[:, 0] if pieces == "first" else spans[:, 1] - 1])
+def pooled(x: Matrix, spans: NDArray[np.int64], subword_pooling: str) -> Matrix:
+    """Return one row for each span (first, end) of the rows of x."""
+    if subword_pooling != "mean":
+        return np.asarray(x[spans[:, 0] if subword_pooling == "first" else spans[:, 1] - 1])
     lengths = spans[:, 1] - spans[:, 0]
     starts = np.cumsum(lengths) - lengths
-    places = np.arange(lengths.sum()) - np.repeat(starts - spans[:, 0], lengths)
-    return np.asarray(np.add.reduceat(x[places], starts) / lengths[:, None].astype(np.float32))
+    token_rows = np.arange(lengths.sum()) - np.repeat(starts - spans[:, 0], lengths)
+    return np.asarray(np.add.reduceat(x[token_rows], starts) / lengths[:, None].astype(np.float32))
 
 
 def by_layer(matrix: Matrix, layers: int) -> Matrix:
-    """(words, layers · dim) as (layers, words, dim)."""
+    """Reshape (words, layers · dim) to (layers, words, dim)."""
     dim = matrix.shape[1] // layers
     return np.ascontiguousarray(matrix.reshape(len(matrix), layers, dim).swapaxes(0, 1))
 
 
 def distance_matrix(rows: Matrix) -> NDArray[np.float64]:
+    """Return 1 − cosine between all rows."""
     unit = unit_rows(rows).astype(np.float64)
-    found = np.clip(1 - unit @ unit.T, 0, 2)
-    np.fill_diagonal(found, 0)
-    return np.asarray(found)
+    distances = np.clip(1 - unit @ unit.T, 0, 2)
+    np.fill_diagonal(distances, 0)
+    return np.asarray(distances)
 
 
-def between(layers: Matrix, words: Sequence[tuple[int, str]]) -> NDArray[np.float64]:
-    """The mean distance in each layer between different words of different texts."""
+def mean_distances(layers: Matrix, words: Sequence[tuple[int, str]]) -> NDArray[np.float64]:
+    """Return the mean distance in each layer between different words of different texts."""
     texts, names = np.array([text for text, _ in words]), np.array([name for _, name in words])
-    apart = (texts[:, None] != texts) & (names[:, None] != names)
-    if not apart.any():
+    comparable = (texts[:, None] != texts) & (names[:, None] != names)
+    if not comparable.any():
         return np.full(len(layers), np.nan)
-    return np.array([distance_matrix(layer)[apart].mean() for layer in layers])
+    return np.array([distance_matrix(layer)[comparable].mean() for layer in layers])

@@ -1,5 +1,5 @@
-"""A transformer as a table of tokens: each token through the teacher, fewer dimensions, weights by frequency (Tulkens &
-van Dongen 2024, Model2Vec), fitted to the teacher's vectors of texts."""
+"""Distillation of a Transformer into static token vectors (Tulkens & van Dongen 2024, Model2Vec), fitted to the
+teacher's text vectors."""
 
 from __future__ import annotations
 
@@ -16,35 +16,48 @@ from firth.transformers.static_model import StaticModel
 
 @dataclass(frozen=True, kw_only=True)
 class Distil(Method):
-    """A text is the mean of its tokens' rows; a row is what the teacher says of the token alone, or what brings the
-    means of texts nearest to the teacher's vectors of them."""
+    """Distil a BERT into a table of token vectors, whose mean is the vector of a text.
 
-    summary: ClassVar[str] = "a BERT as a table of tokens: texts hundreds of times faster, on a CPU, nearly as good"
+    A row is the teacher's vector of the token alone. With a corpus, rows are fitted so that the means approach the
+    teacher's text vectors.
+    """
+
+    summary: ClassVar[str] = (
+        "a BERT as a static token table: text vectors hundreds of times faster on a CPU, nearly as good"
+    )
     model: ClassVar[type[Model]] = StaticModel
     needs_start: ClassVar[bool] = True
 
-    dim: int = option(256, "length of the vectors; at most the teacher's; 0 = the teacher's", low=0, high=65536)
+    dim: int = option(256, "vector dimension, at most the teacher's; 0 = the teacher's", low=0, high=65536)
     smoothing: float = option(
-        1e-4, "a token of share p in text weighs a / (a + p); this is a; 0 = all weigh the same", low=0, high=1
+        1e-4,
+        "a in the token weight a / (a + p), where p is the token's share of the text; 0 = equal weights",
+        low=0,
+        high=1,
     )
-    words: int = option(0, "most frequent words of the text that get a row beside the teacher's tokens", low=0)
+    words: int = option(
+        0, "number of frequent words of the text that get a row in addition to the teacher's tokens", low=0
+    )
     texts: int = option(
-        100_000, "sentences of the text, drawn, whose vectors by the teacher the rows are fitted to; 0 = none", low=0
+        100_000, "number of sampled sentences whose teacher vectors the rows are fitted to; 0 = none", low=0
     )
     pull: float = option(
-        5.0, "how strongly a row is held where the token alone puts it, in texts that it stands in", low=1e-6
+        5.0,
+        "ridge penalty that pulls a row to the vector of the token alone, in units of texts that contain it",
+        low=1e-6,
     )
     precision: str = option(
         "int8",
-        "of the teacher's numbers when it reads sentences on a CPU: bytes are 3 times as fast (a GPU takes bf16)",
+        "of the teacher on a CPU; int8 is 3 times as fast (a GPU uses bf16)",
         choices=("int8", "float32"),
     )
-    normalize: bool = option(True, "vectors of texts have length 1")
+    normalize: bool = option(True, "scale text vectors to length 1")
 
     def check_run(self, run: Run) -> None:
+        """Raise no_gpu if the run asks for a GPU that is not available."""
         if run.device == "cuda":
             torch_module("training.device").device_of(run)
 
     def fit(self, data: Any = None, run: Run = Run(), start: Model | None = None) -> StaticModel:
-        """The student of `start`. `data` is a corpus (or paths, texts), or None: then from the tokens alone."""
-        return torch_module("transformers.distillation").learn(self, data, run, start)  # type: ignore[no-any-return]
+        """Distil the teacher `start`. `data` is a corpus, paths or texts; None uses the teacher's tokens only."""
+        return learner("transformers.distillation").learn(self, data, run, start)  # type: ignore[no-any-return]

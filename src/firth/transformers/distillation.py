@@ -1,15 +1,15 @@
-"""A transformer into a table of tokens.
+"""Distillation of a Transformer into a static token table.
 
-1. Each token (and frequent words of a text) goes through the teacher alone: rows t.
-2. Principal components keep the `dim` directions in which the rows differ most; a token of share p is multiplied by
-   a / (a + p) (Arora et al. 2017), p counted in the text, or by Zipf's law from the token's place. This much is
-   Model2Vec (Tulkens & van Dongen 2024).
-3. With a text, rows move so that means over sentences come near the teacher's vectors of them: ridge regression
+1. The teacher encodes each token (and each frequent word of the text) alone: rows t.
+2. PCA reduces the rows to `dim` dimensions. A token of share p is weighted by a / (a + p) (Arora et al. 2017); p is
+   counted in the text, or follows Zipf's law over the token's rank. Up to here this is Model2Vec (Tulkens & van Dongen
+   2024).
+3. With a text, the rows are fitted so that means over sentences approach the teacher's vectors, by ridge regression
 
        Σ_s n_s |mean of rows in s − y_s|² + λ Σ_t |row_t − first row_t|²
 
-   over all rows at once, by conjugate gradients: no learning rate, the same result each time. A sentence weighs by its
-   number of tokens n: what is cut off at an abbreviation, or a line of a list, says little and would say it loudly.
+   over all rows at once, by conjugate gradients, which needs no learning rate and is deterministic. A sentence is
+   weighted by its number of tokens n, because short fragments such as list items carry little information.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from firth.kernels.bags import WordPieces
 from firth.kernels.sparse import Rows, multiply
 from firth.transformers.bert_model import BertModel
 from firth.transformers.static_model import OtherTokens, StaticModel, native_reader
-from firth.transformers.text_encoder import WINDOW, Ids, chosen_engine
+from firth.transformers.text_encoder import WINDOW, Ids, resolve_engine
 
-ROUNDS = 10  # of conjugate gradients, at most: more bring nothing
-HELD_OUT = 500  # sentences at most, or a twentieth of them
-EXACT = 1e-3  # they end when the gradient is this share of what it was
+ROUNDS = 10  # maximum iterations of conjugate gradients; more do not help
+HELD_OUT = 500  # maximum number of sentences, or a twentieth of them
+EXACT = 1e-3  # relative tolerance of the gradient
 
 
 class Vocabulary(NamedTuple):
-    """The student's tokens, what the teacher reads for each, and how often they stand in the text, if there is one."""
+    """The student's tokens, the teacher's input ids for each, and their counts in the text, if there is one."""
 
     tokens: list[str]
     read: list[list[int]]
@@ -56,6 +56,7 @@ class Vocabulary(NamedTuple):
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> StaticModel:
+    """Distil the teacher `start` into a static model."""
     teacher = teacher_of(start)
     began = time.monotonic()
     corpus = data if data is None or isinstance(data, Corpus) else Corpus(data)
@@ -64,9 +65,9 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> StaticModel:
     if method.dim > width:
         raise FirthError(
             "invalid_value",
-            "{option} must be at most {width}, the teacher's; got {got}.",
+            "{option} must be at most {limit}, the teacher's dimension; got {got}.",
             option="Distil.dim",
-            width=width,
+            limit=width,
             got=method.dim,
         )
     rows = teach(teacher, vocabulary.read, "tokens through the teacher", run)
@@ -74,29 +75,30 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> StaticModel:
     directions = parts.directions[: method.dim or width]
     weights = frequency_weights(len(rows), method.smoothing, vocabulary.counts)
     table = ((rows - parts.mean) @ directions.T * weights[:, None]).astype(np.float32)
-    table[vocabulary.tokens.index("[UNK]")] = 0.0  # says nothing, also to those who don't leave it out
-    figures: dict[str, Any] = {"vocabulary": len(table)}
-    held: list[str] = []
+    table[vocabulary.tokens.index("[UNK]")] = 0.0  # unknown words carry no information, also in readers that keep [UNK]
+    metrics: dict[str, Any] = {"vocabulary": len(table)}
+    held_out: list[str] = []
     if corpus is not None and method.texts:
-        texts, held = split(draw_sentences(corpus, method.texts, run.seed), run.seed)
+        texts, held_out = split(draw_sentences(corpus, method.texts, run.seed), run.seed)
         bags = bags_of(texts, vocabulary)
-        right = sentence_vectors(teacher, bags.texts, method.precision, run)
-        right = (right - right.mean(0)) @ directions.T.astype(np.float32) * bags.roots[:, None]
-        table, error = fitted(table, bags, right, method.pull, run.cores)
-        figures |= {"texts": len(bags.texts), "loss": error}
-    model = StaticModel(method, vocabulary.document, table, figures)
-    if len(held) > 2:
-        near = agreement(model.pool(held).matrix, sentence_vectors(teacher, held, method.precision, run))
-        figures |= {"agreement": near} if math.isfinite(near) else {}  # not defined where all texts are one
-    figures |= {"seconds": time.monotonic() - began, "teacher": repr(teacher), "seed": run.seed}
+        targets = sentence_vectors(teacher, bags.texts, method.precision, run)
+        targets = (targets - targets.mean(0)) @ directions.T.astype(np.float32) * bags.roots[:, None]
+        table, error = fitted(table, bags, targets, method.pull, run.cores)
+        metrics |= {"texts": len(bags.texts), "loss": error}
+    model = StaticModel(method, vocabulary.document, table, metrics)
+    if len(held_out) > 2:
+        spearman = agreement(model.pool(held_out).matrix, sentence_vectors(teacher, held_out, method.precision, run))
+        metrics |= {"agreement": spearman} if math.isfinite(spearman) else {}  # undefined if all texts are equal
+    metrics |= {"seconds": time.monotonic() - began, "teacher": repr(teacher), "seed": run.seed}
     return model
 
 
 def teacher_of(start: Model | None) -> BertModel:
+    """Return `start` as a BERT, or raise an error."""
     if start is None:
-        raise FirthError("missing_start", "Distil needs a model to begin with: its teacher, a BERT.")
+        raise FirthError("missing_start", "Distil needs a BERT as teacher; pass it as start.")
     if not isinstance(start, BertModel):
-        raise FirthError("incompatible_start", "Distil begins with a BERT, its teacher; got {got!r}.", got=start)
+        raise FirthError("incompatible_start", "The teacher of Distil must be a BERT; got {got!r}.", got=start)
     return start
 
 
@@ -104,10 +106,13 @@ def teacher_of(start: Model | None) -> BertModel:
 
 
 def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None, run: Run) -> Vocabulary:
-    """The teacher's tokens but those that stand in no text, and the words of the corpus that are no token yet."""
+    """Return the teacher's tokens without special and unused ones, plus frequent words of the corpus."""
     if words and corpus is None:
         raise FirthError(
-            "conflicting_options", "Distil.words are counted in a text, and none was given; got {got:,}.", got=words
+            "conflicting_options",
+            "{option} counts words in a text, but no text was given; got {got:,}.",
+            option="Distil.words",
+            got=words,
         )
     document = json.loads(tokenizer.to_json())
     document |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
@@ -115,7 +120,7 @@ def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None
     if model.get("type") != "WordPiece":
         raise FirthError(
             "unsupported_architecture",
-            "Distil reads the tokenizers of BERT, WordPiece; the teacher's is {model}.",
+            "Distil supports WordPiece tokenizers; the teacher has {model}.",
             model=model.get("type"),
         )
     first, last = (tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
@@ -125,10 +130,10 @@ def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None
     counted: list[tuple[str, int]] = []
     if corpus is not None:
         lowercase = bool((document.get("normalizer") or {}).get("lowercase"))
-        found = count_pretokens(corpus, "bert", lowercase, run)
-        for note in found.notes:
-            run.report.note(*note)
-        counted = list(found.words.pairs())
+        counts_found = count_pieces(corpus, "bert", lowercase, run)
+        for note in counts_found.notes:
+            run.report.note(note)
+        counted = list(counts_found.words.pairs())
         known = set(tokens)
         new = [word for word, _ in counted if word not in known][:words]
         tokens += new
@@ -141,19 +146,23 @@ def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None
 def token_counts(
     document: dict[str, Any], tokens: Sequence[str], counted: Sequence[tuple[str, int]]
 ) -> NDArray[np.int64]:
-    """How often tokens stand in a text, of which the words are counted."""
+    """Return token counts from word counts."""
     ids, ends = reader_of(document, tokens).ids([word for word, _ in counted])
     times = np.repeat([count for _, count in counted], np.diff(ends, prepend=0))
     return np.bincount(ids, times, len(tokens)).astype(np.int64)
 
 
 def reader_of(document: dict[str, Any], tokens: Sequence[str]) -> WordPieces | OtherTokens:
+    """Return the native tokenizer if it supports the document, or the one of the package `tokenizers`."""
     return native_reader(document, tokens) or OtherTokens(document)
 
 
 def frequency_weights(tokens: int, smoothing: float, counts: NDArray[np.int64] | None) -> NDArray[np.float64]:
-    """a / (a + p). Without counts p falls as 1 / rank does (Zipf), as if tokens stood in the order of their frequency,
-    which BERT's nearly do; with counts, a token that was not met has the share of half a time."""
+    """Return the token weights a / (a + p).
+
+    Without counts, p is proportional to 1 / rank (Zipf), because BERT's tokens are nearly in the order of frequency.
+    With counts, a token that does not occur counts as half an occurrence.
+    """
     if not smoothing:
         return np.ones(tokens)
     seen = 1 / np.arange(2, tokens + 2) if counts is None else np.maximum(counts, 0.5)
@@ -163,9 +172,9 @@ def frequency_weights(tokens: int, smoothing: float, counts: NDArray[np.int64] |
 def teach(
     teacher: BertModel, texts: Sequence[Sequence[int]], task: str, run: Run, precision: str = "float32"
 ) -> Matrix:
-    """The teacher's vectors of texts that are ids already, not normalised; `precision` is a CPU's."""
+    """Return the teacher's unnormalized vectors of token ids; `precision` applies to a CPU."""
     pooling = replace(teacher.pooling, normalize=False)
-    device, usual = chosen_engine("cpu" if run.deterministic else run.device, "auto")
+    device, usual = resolve_engine("cpu" if run.deterministic else run.device, "auto")
     engine = teacher.engine(device, precision if device == "cpu" else usual)
     rows = np.empty((len(texts), teacher.dim_of(pooling)), np.float32)
     run.report.begin(task, len(texts), "texts")
@@ -182,43 +191,42 @@ def teach(
 # ---- texts ----
 
 
-def draw_sentences(corpus: Corpus, most: int, seed: int) -> list[str]:
-    """At most so many sentences of the corpus, each with the same chance (Vitter 1985, algorithm R)."""
+def draw_sentences(corpus: Corpus, limit: int, seed: int) -> list[str]:
+    """Return a uniform sample of at most `limit` sentences (Vitter 1985, algorithm R)."""
     random = np.random.default_rng(seed)
-    drawn, met = list[str](), 0
+    sample, seen = list[str](), 0
     for _, text in corpus:
         for sentence in split_sentences(text):
-            met += 1
-            if len(drawn) < most:
-                drawn.append(sentence)
-            elif (place := int(random.integers(met))) < most:
-                drawn[place] = sentence
-    return drawn
+            seen += 1
+            if len(sample) < limit:
+                sample.append(sentence)
+            elif (index := int(random.integers(seen))) < limit:
+                sample[index] = sentence
+    return sample
 
 
 def split(texts: list[str], seed: int) -> tuple[list[str], list[str]]:
-    """Texts to fit to, and some that are held out to see how near student and teacher are."""
+    """Split texts into those to fit and held-out ones for comparing student and teacher."""
     order = np.random.default_rng((seed, 1)).permutation(len(texts))
-    held = min(HELD_OUT, len(texts) // 20)
-    return [texts[row] for row in order[held:]], [texts[row] for row in order[:held]]
+    n_held_out = min(HELD_OUT, len(texts) // 20)
+    return [texts[row] for row in order[n_held_out:]], [texts[row] for row in order[:n_held_out]]
 
 
 def sentence_vectors(teacher: BertModel, texts: list[str], precision: str, run: Run) -> Matrix:
-    """The teacher's, of length 1."""
+    """Return the teacher's unit vectors of texts."""
     read = shortened(teacher.tokenizer.ids_batch(texts), teacher)
     return unit_rows(teach(teacher, read, "sentences through the teacher", run, precision))
 
 
 def agreement(student: Matrix, teacher: Matrix) -> float:
-    """Spearman's ρ of both's cosines over all pairs of texts."""
+    """Return Spearman's ρ between the cosines of student and teacher over all pairs of texts."""
     above = np.triu_indices(len(student), 1)
     both = [unit_rows(rows) for rows in (student, teacher)]
     return correlation(*(ranks((rows @ rows.T)[above]) for rows in both))
 
 
 class Bags(NamedTuple):
-    """Texts with the share that each token has in them, times the root of the text's weight: texts × tokens, and
-    turned."""
+    """Texts as bags of tokens: the share of each token times the root of the text's weight, and the transpose."""
 
     texts: list[str]
     roots: NDArray[np.float32]
@@ -227,73 +235,76 @@ class Bags(NamedTuple):
 
 
 def bags_of(texts: list[str], vocabulary: Vocabulary) -> Bags:
-    """Of those texts that have known tokens."""
+    """Return the bags of the texts that have known tokens."""
     from scipy import sparse
 
     ids, ends = reader_of(vocabulary.document, vocabulary.tokens).ids(texts)
     lengths = np.diff(ends, prepend=0)
-    kept = np.flatnonzero(lengths)
-    if not len(kept):
+    nonempty = np.flatnonzero(lengths)
+    if not len(nonempty):
         raise FirthError(
-            "empty_data", "The text has no token that the teacher knows: there is nothing to fit the table to."
+            "empty_data", "None of the {texts:,} texts has a token of the teacher's vocabulary.", texts=len(texts)
         )
-    starts = np.concatenate([[0], np.cumsum(lengths[kept])])
-    roots = np.sqrt(lengths[kept] / lengths[kept].mean()).astype(np.float32)
-    values = np.repeat(roots / lengths[kept], lengths[kept]).astype(np.float32)
-    shares = sparse.csr_matrix((values, ids, starts), shape=(len(kept), len(vocabulary.tokens)))
+    starts = np.concatenate([[0], np.cumsum(lengths[nonempty])])
+    roots = np.sqrt(lengths[nonempty] / lengths[nonempty].mean()).astype(np.float32)
+    values = np.repeat(roots / lengths[nonempty], lengths[nonempty]).astype(np.float32)
+    shares = sparse.csr_matrix((values, ids, starts), shape=(len(nonempty), len(vocabulary.tokens)))
     shares.sum_duplicates()
-    return Bags([texts[row] for row in kept], roots, rows_of(shares), rows_of(shares.T.tocsr()))
+    return Bags([texts[row] for row in nonempty], roots, rows_of(shares), rows_of(shares.T.tocsr()))
 
 
 def rows_of(matrix: Any) -> Rows:
+    """Return a scipy CSR matrix as kernel rows."""
     return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
 
 
 def shortened(texts: Sequence[list[int]], teacher: BertModel) -> list[list[int]]:
-    """Cut to what the teacher reads, [SEP] at the end."""
-    most = teacher.pooling.max_tokens or teacher.size.places
-    return [ids if len(ids) <= most else [*ids[: most - 1], ids[-1]] for ids in texts]
+    """Truncate token ids to the teacher's maximum length, with [SEP] at the end."""
+    limit = teacher.pooling.max_tokens or teacher.size.max_positions
+    return [ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]] for ids in texts]
 
 
-def fitted(first: Matrix, bags: Bags, right: Matrix, pull: float, threads: int) -> tuple[Matrix, float]:
-    """The table E for which |S E − right|² + λ |E − first|² is least, and the share of |right|² that is left over.
+def fitted(first: Matrix, bags: Bags, targets: Matrix, pull: float, threads: int) -> tuple[Matrix, float]:
+    """Return the table E that minimizes |S E − targets|² + λ |E − first|², and the unexplained share of |targets|².
 
-    λ is `pull` times what a text adds to a token that it has. The first table is scaled to fit best. By conjugate
-    gradients for (SᵀS + λ) (E − first) = Sᵀ (right − S first), all columns at once, each token's row divided by its
-    own entry of the diagonal (Jacobi), since frequent tokens weigh thousands of times as much as rare ones.
+    λ is `pull` times the mean contribution of a text to one of its tokens. The first table is scaled to fit best.
+    Conjugate gradients solve (SᵀS + λ) (E − first) = Sᵀ (targets − S first) for all columns at once. The Jacobi
+    preconditioner divides each row by its diagonal entry, because frequent tokens weigh thousands of times as much as
+    rare ones.
     """
 
     def means(table: Matrix) -> Matrix:
         return multiply(bags.shares, table, threads)
 
-    def back(rows: Matrix) -> Matrix:
+    def transposed(rows: Matrix) -> Matrix:
         return multiply(bags.turned, rows, threads)
 
-    begun = means(first)
-    size = dot(begun, begun)
-    first = first * np.float32(dot(begun, right) / size if size else 1.0)
+    start_means = means(first)
+    start_norm = dot(start_means, start_means)
+    first = first * np.float32(dot(start_means, targets) / start_norm if start_norm else 1.0)
     squares = bags.turned.values.astype(np.float64) ** 2
     scale = pull * float(squares.mean())
     totals = np.concatenate([[0.0], np.cumsum(squares)])[bags.turned.starts]
     diagonal = (np.diff(totals) + scale).astype(np.float32)[:, None]
-    gap = back(right - means(first))
-    change, step = np.zeros_like(first), gap / diagonal
-    length = dot(gap, step)
-    least = length * EXACT**2
+    residual = transposed(targets - means(first))
+    change, step = np.zeros_like(first), residual / diagonal
+    length = dot(residual, step)
+    tolerance = length * EXACT**2
     for _ in range(ROUNDS):
-        if length <= least:
+        if length <= tolerance:
             break
-        along = back(means(step)) + np.float32(scale) * step
-        rate = np.float32(length / dot(step, along))
+        direction = transposed(means(step)) + np.float32(scale) * step
+        rate = np.float32(length / dot(step, direction))
         change += rate * step
-        gap -= rate * along
-        eased = gap / diagonal
-        before, length = length, dot(gap, eased)
-        step = eased + np.float32(length / before) * step
+        residual -= rate * direction
+        preconditioned = residual / diagonal
+        previous, length = length, dot(residual, preconditioned)
+        step = preconditioned + np.float32(length / previous) * step
     table = first + change
-    left = right - means(table)
-    return table, dot(left, left) / max(1e-30, dot(right, right))
+    error = targets - means(table)
+    return table, dot(error, error) / max(1e-30, dot(targets, targets))
 
 
 def dot(a: Matrix, b: Matrix) -> float:
+    """Return Σ a · b in double precision."""
     return float(np.einsum("ij,ij->", a, b, dtype=np.float64))

@@ -1,4 +1,4 @@
-"""A language model with its tokenizer: writing, judging and embedding text, and showing where it looks."""
+"""A GPT with its tokenizer: text generation, perplexity, text vectors and attention."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.foreign import read_weights
 from firth.core.method import Method
-from firth.core.model import Candidate, Model, Parts, Written
+from firth.core.model import Candidate, GeneratedToken, Model, Parts
 from firth.core.run import Run
 from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors
@@ -26,278 +26,309 @@ from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subword_tokens import encode_corpus
 from firth.data.subwords import BPE, Characters
-from firth.nets.attention import watched
+from firth.nets.attention import traced_copy
 from firth.nets.transformer import Decoder, Size
 from firth.training.weight_files import with_weights
 from firth.transformers import huggingface_gpt2 as gpt2
-from firth.transformers.attention_trace import Looked, Looking, kept_by
+from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.contextual_words import ContextualModel
-from firth.transformers.language_modeling import LanguageTraining, Sampling, continued, continued_with_logits, windows
+from firth.transformers.language_modeling import LanguageTraining, Sampling, generate_ids, generate_with_logits, windows
 from firth.words.word_model import check_texts
 
 END = "<|endoftext|>"
-TOKENS = 200  # that are written where nobody says how many
-BATCH_TOKENS = 8192  # of texts that are read at once
-MULTIPLE = 64  # rows of the embedding: products with an even number of columns are faster
+TOKENS = 200  # default number of generated tokens
+BATCH_TOKENS = 8192  # per batch
+MULTIPLE = 64  # of embedding rows: aligned matrix products are faster
 
 
-class Judged(NamedTuple):
-    """How well a text was predicted."""
+class Perplexity(NamedTuple):
+    """Loss and perplexity of texts."""
 
-    loss: float  # −log p a token
+    loss: float  # mean −log p per token
     perplexity: float
     tokens: int
 
 
-class GPTModel(Looking, ContextualModel, Model):
-    """A net that predicts the next token, and the tokens it knows."""
+class GPTModel(TracesAttention, ContextualModel, Model):
+    """A causal language model with its tokenizer."""
 
     def __init__(self, method: Method, net: Decoder, tokenizer: SubwordTokenizer, training: Mapping[str, Any]) -> None:
         if len(tokenizer) > net.embedding.tokens.num_embeddings:
             raise FirthError(
                 "invalid_tokenizer",
-                "The tokenizer has {n_tokenizer:,} tokens and the model rows for {num_embeddings:,}: they do not "
-                "belong together.",
+                "The tokenizer has {n_tokenizer:,} tokens, but the model has {rows:,} embedding rows. Use the "
+                "tokenizer that the weights were trained with.",
                 n_tokenizer=len(tokenizer),
-                num_embeddings=net.embedding.tokens.num_embeddings,
+                rows=net.embedding.tokens.num_embeddings,
             )
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
 
     @property
     def size(self) -> Size:
+        """The dimensions of the network."""
         return self.net.size
 
     @cached_property
     def vectors(self) -> Vectors:
-        """The tokens' own vectors, before any context."""
-        rows, known = self.net.embedding.tokens.weight.detach().cpu().numpy(), self.tokenizer.tokens
+        """The token embeddings, without context."""
+        rows, token_texts = self.net.embedding.tokens.weight.detach().cpu().numpy(), self.tokenizer.tokens
         return Vectors(
-            [known.get(id, f"<no token {id}>") for id in range(len(self.tokenizer))], rows[: len(self.tokenizer)]
+            [token_texts.get(id, f"<no token {id}>") for id in range(len(self.tokenizer))], rows[: len(self.tokenizer)]
         )
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The token embeddings by the name "tokens"."""
         return {"tokens": self.vectors}
 
     @property
-    def places(self) -> NDArray[np.float32] | None:
-        """The vector that is added to a token for its place, a row each; none where places are told by turning."""
-        added = self.net.embedding.positions
-        return None if added is None else added.table.detach().cpu().numpy()
+    def position_vectors(self) -> NDArray[np.float32] | None:
+        """The position embeddings, one row per position; None with rotary positions."""
+        embedding = self.net.embedding.positions
+        return None if embedding is None else embedding.table.detach().cpu().numpy()
 
     def ids(self, text: str) -> list[int]:
-        """A text's tokens, after the token that begins every text; refused when the context is too short for them."""
-        found = [self.tokenizer.special_id(END), *self.tokenizer.encode(text).ids]
-        if len(found) > self.size.places:
+        """Return the token ids of a text after the begin token; raise text_too_long if they exceed the context."""
+        ids = [self.tokenizer.special_id(END), *self.tokenizer.encode(text).ids]
+        if len(ids) > self.size.max_positions:
             raise FirthError(
                 "text_too_long",
-                "This text has {n_got:,} tokens and the model's context {places:,}: cut it into parts, or train "
-                "with a larger context.",
-                n_got=len(found) - 1,
-                places=self.size.places - 1,
+                "The text has {tokens:,} tokens; the model's context_length is {limit:,}. Split the text, or train "
+                "with a larger context_length.",
+                tokens=len(ids) - 1,
+                limit=self.size.max_positions - 1,
             )
-        return found
+        return ids
 
-    # ---- writing ----
+    # ---- generation ----
 
     def generate(self, prompt: str = "", tokens: int | None = None, **settings: Any) -> Iterator[str]:
-        """What might come after `prompt`, piece by piece: so many tokens at most; if none is said, 200 or what the
-        context has room for. Settings: temperature, top_k, top_p, seed; `stop`, texts that end it; `slide`, to go on
-        past the context by forgetting its older half."""
+        """Generate text after `prompt` and yield it as soon as it is complete.
+
+        `tokens` is the maximum number of tokens; by default 200 or what fits the context. Settings are temperature,
+        top_k, top_p, seed, `stop` (texts that end the generation) and `slide` (continue past the context length by
+        dropping the older half of the context).
+        """
         stop, slide = settings.pop("stop", ()), bool(settings.pop("slide", False))
         ids, sampling = self.ids(prompt), Sampling(**settings)
         if tokens is None:
-            tokens = TOKENS if slide else min(TOKENS, self.size.places + 1 - len(ids))
+            tokens = TOKENS if slide else min(TOKENS, self.size.max_positions + 1 - len(ids))
         if tokens < 0:
             raise FirthError("invalid_value", "{option} must be at least 0; got {got}.", option="tokens", got=tokens)
-        if len(ids) + tokens > self.size.places + 1 and not slide:
+        if len(ids) + tokens > self.size.max_positions + 1 and not slide:
             raise FirthError(
                 "text_too_long",
-                "A prompt of {n_ids} tokens and {tokens} more do not fit the context of {places}; ask for fewer, "
-                "or let it slide (it then forgets the older half).",
-                n_ids=len(ids) - 1,
+                "The prompt has {prompt_tokens} tokens; with {tokens} more it exceeds the context_length of {limit}. "
+                "Generate fewer tokens, or pass slide=True to drop the older half of the context.",
+                prompt_tokens=len(ids) - 1,
                 tokens=tokens,
-                places=self.size.places - 1,
+                limit=self.size.max_positions - 1,
             )
-        return self._pieces(ids, tokens, sampling, slide, [stop] if isinstance(stop, str) else list(stop))
+        return self._stream_text(ids, tokens, sampling, slide, [stop] if isinstance(stop, str) else list(stop))
 
-    def _pieces(
+    def _stream_text(
         self, ids: list[int], tokens: int, sampling: Sampling, slide: bool, stop: Sequence[str]
     ) -> Iterator[str]:
-        """New text as soon as it is certain: a token may hold part of a character, or the beginning of a stop."""
-        end, written, told = self.tokenizer.special_id(END), list[int](), 0
+        """Yield generated text as soon as it is final: a token may hold part of a character or of a stop text."""
+        end, generated, emitted = self.tokenizer.special_id(END), list[int](), 0
         longest = max(map(len, stop), default=1) - 1
-        for token in continued(self.net, len(self.tokenizer), ids, tokens, sampling, slide):
+        for token in generate_ids(self.net, len(self.tokenizer), ids, tokens, sampling, slide):
             if token == end:
                 break
-            written.append(token)
-            text = self.tokenizer.decode(written)
-            ends = [place for place in (text.find(word) for word in stop if word) if place >= 0]
-            if ends:
-                text, longest = text[: min(ends)], 0
-            sure = len(text) - longest if ends or not text.endswith("\ufffd") else told
-            if sure > told:
-                yield text[told:sure]
-                told = sure
-            if ends:
+            generated.append(token)
+            text = self.tokenizer.decode(generated)
+            stops = [index for index in (text.find(word) for word in stop if word) if index >= 0]
+            if stops:
+                text, longest = text[: min(stops)], 0
+            certain = len(text) - longest if stops or not text.endswith("\ufffd") else emitted
+            if certain > emitted:
+                yield text[emitted:certain]
+                emitted = certain
+            if stops:
                 return
-        rest = self.tokenizer.decode(written)[told:]
+        rest = self.tokenizer.decode(generated)[emitted:]
         if rest:
             yield rest
 
-    def write(
-        self, prompt: str = "", taken: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
-    ) -> list[Written]:
-        """What might come after `prompt` and the tokens `taken`, token by token, with the `k` likeliest of each step.
-        Settings: temperature, top_k, top_p, seed. It ends early where the text does."""
-        ids, sampling, words = [*self.ids(prompt), *self.known(taken)], Sampling(**settings), len(self.tokenizer)
+    def generate_tokens(
+        self, prompt: str = "", generated: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
+    ) -> list[GeneratedToken]:
+        """Generate tokens after `prompt` and the tokens `generated` so far, with the `k` most probable at each step.
+
+        Settings are temperature, top_k, top_p and seed. Generation stops early at the end token.
+        """
+        ids, sampling, vocabulary_size = (
+            [*self.ids(prompt), *self.check_token_ids(generated)],
+            Sampling(**settings),
+            len(self.tokenizer),
+        )
         if tokens < 1 or k < 1:
-            raise FirthError("invalid_value", "tokens and k must be at least 1; got {got} and {k}.", got=tokens, k=k)
-        if len(ids) + tokens > self.size.places + 1:
+            raise FirthError(
+                "invalid_value", "tokens and k must be at least 1; got tokens={tokens} and k={k}.", tokens=tokens, k=k
+            )
+        if len(ids) + tokens > self.size.max_positions + 1:
             raise FirthError(
                 "text_too_long",
-                "{n_ids} tokens and {tokens} more do not fit the context of {places}; begin anew with the last words.",
-                n_ids=len(ids) - 1,
+                "The context has {prompt_tokens} tokens; with {tokens} more it exceeds the context_length of {limit}. "
+                "Start again from the last words.",
+                prompt_tokens=len(ids) - 1,
                 tokens=tokens,
-                places=self.size.places - 1,
+                limit=self.size.max_positions - 1,
             )
-        found, end = list[Written](), self.tokenizer.special_id(END)
-        for token, logits in continued_with_logits(self.net, words, ids, tokens, sampling, slide=False):
-            probabilities, chances = torch.softmax(logits.float().cpu(), dim=-1), sampling.chances(logits)
-            best = probabilities.topk(min(k, words)).indices.tolist()
-            made = {
+        steps, end = list[GeneratedToken](), self.tokenizer.special_id(END)
+        for token, logits in generate_with_logits(self.net, vocabulary_size, ids, tokens, sampling, slide=False):
+            probabilities, sampling_probabilities = (
+                torch.softmax(logits.float().cpu(), dim=-1),
+                sampling.probabilities(logits),
+            )
+            best = probabilities.topk(min(k, vocabulary_size)).indices.tolist()
+            candidates = {
                 id: Candidate(
-                    id, self.tokenizer.decode([id], special=True), float(probabilities[id]), float(chances[id])
+                    id,
+                    self.tokenizer.decode([id], special=True),
+                    float(probabilities[id]),
+                    float(sampling_probabilities[id]),
                 )
                 for id in (*best, token)
             }
-            found.append(Written(made[token], [made[id] for id in best]))
+            steps.append(GeneratedToken(candidates[token], [candidates[id] for id in best]))
             if token == end:
                 break
-        return found
+        return steps
 
     @torch.inference_mode()
-    def taken(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
-        """The tokens that stand after `prompt`, with the probability that each had there."""
-        before, words = self.ids(prompt), len(self.tokenizer)
-        ids = [*before, *self.known(tokens)]
-        if len(ids) > self.size.places:
+    def token_probabilities(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
+        """Return the tokens after `prompt` with the probability of each, given the ones before it."""
+        prompt_ids, vocabulary_size = self.ids(prompt), len(self.tokenizer)
+        ids = [*prompt_ids, *self.check_token_ids(tokens)]
+        if len(ids) > self.size.max_positions:
             raise FirthError(
                 "text_too_long",
-                "{n_ids} tokens do not fit the context of {places}.",
-                n_ids=len(ids) - 1,
-                places=self.size.places - 1,
+                "The text has {tokens} tokens; the model's context_length is {limit}.",
+                tokens=len(ids) - 1,
+                limit=self.size.max_positions - 1,
             )
         if not tokens:
             return []
-        logits = self.net.logits(self.net(torch.tensor([ids[:-1]], device=self.device)))[0, len(before) - 1 :, :words]
-        chances = torch.softmax(logits.float(), dim=-1)[range(len(tokens)), list(tokens)].tolist()
+        logits = self.net.logits(self.net(torch.tensor([ids[:-1]], device=self.device)))[
+            0, len(prompt_ids) - 1 :, :vocabulary_size
+        ]
+        probabilities = torch.softmax(logits.float(), dim=-1)[range(len(tokens)), list(tokens)].tolist()
         texts = [self.tokenizer.decode([id], special=True) for id in tokens]
-        return [Candidate(*each) for each in zip(tokens, texts, chances, chances, strict=True)]
+        return [Candidate(*each) for each in zip(tokens, texts, probabilities, probabilities, strict=True)]
 
-    def known(self, tokens: Sequence[int]) -> Sequence[int]:
-        odd = [id for id in tokens if not 0 <= id < len(self.tokenizer)]
-        if odd:
+    def check_token_ids(self, tokens: Sequence[int]) -> Sequence[int]:
+        """Return the token ids, or raise unknown_token."""
+        invalid = [id for id in tokens if not 0 <= id < len(self.tokenizer)]
+        if invalid:
             raise FirthError(
                 "unknown_token",
-                "Tokens have numbers from 0 to {n_tokenizer:,}; got {got}.",
-                n_tokenizer=len(self.tokenizer) - 1,
-                got=odd[0],
+                "Token ids must be from 0 to {limit:,}; got {got}.",
+                limit=len(self.tokenizer) - 1,
+                got=invalid[0],
             )
         return tokens
 
-    # ---- judging and embedding ----
+    # ---- perplexity and vectors ----
 
     @torch.inference_mode()
-    def perplexity(self, texts: Sequence[str]) -> Judged:
-        """How well the texts are predicted, all their tokens together. Long texts are read a context at a time."""
+    def perplexity(self, texts: Sequence[str]) -> Perplexity:
+        """Return the loss and perplexity over all tokens of the texts; long texts are split into contexts."""
         check_texts(texts)
         total, count = 0.0, 0
         for text in texts:
             ids = np.array([self.tokenizer.special_id(END), *self.tokenizer.encode(text).ids], np.int32)
-            for rows in windows(ids, self.size.places, rows=max(1, BATCH_TOKENS // self.size.places)):
-                given = torch.from_numpy(rows).to(self.device)
-                logits = self.net.logits(self.net(given[:, :-1]))[..., : len(self.tokenizer)].float()
-                total += float(torch.nn.functional.cross_entropy(logits.transpose(1, 2), given[:, 1:], reduction="sum"))
-                count += given[:, 1:].numel()
+            for rows in windows(ids, self.size.max_positions, rows=max(1, BATCH_TOKENS // self.size.max_positions)):
+                inputs = torch.from_numpy(rows).to(self.device)
+                logits = self.net.logits(self.net(inputs[:, :-1]))[..., : len(self.tokenizer)].float()
+                total += float(
+                    torch.nn.functional.cross_entropy(logits.transpose(1, 2), inputs[:, 1:], reduction="sum")
+                )
+                count += inputs[:, 1:].numel()
         if not count:
-            raise FirthError("empty_data", "There is nothing to judge: the texts have no tokens.")
-        return Judged(total / count, math.exp(min(700.0, total / count)), count)
+            raise FirthError("empty_data", "The texts have no tokens, so there is no perplexity.")
+        return Perplexity(total / count, math.exp(min(700.0, total / count)), count)
 
     @property
     def device(self) -> torch.device:
+        """The device of the weights."""
         return next(self.net.parameters()).device
 
     @torch.inference_mode()
     def states(self, text: str) -> NDArray[np.float32]:
-        """All layers' vectors of a text's tokens, (layers + 1, tokens, dim): the embedding first."""
+        """Return the token vectors of all layers, (layers + 1, tokens, dim), beginning with the embedding."""
         ids = torch.tensor([self.ids(text)], device=self.device)
-        found = self.net.stack.states(self.net.embedding(ids))
-        return np.stack([layer[0, 1:].float().cpu().numpy() for layer in found])
+        layer_states = self.net.stack.states(self.net.embedding(ids))
+        return np.stack([layer[0, 1:].float().cpu().numpy() for layer in layer_states])
 
     @property
-    def room(self) -> int:
-        return self.size.places - 1  # the token that begins every text stands before it
+    def max_text_tokens(self) -> int:
+        """Maximum number of tokens of a text, without the begin token."""
+        return self.size.max_positions - 1
 
     def states_of(self, ids: Sequence[Sequence[int]]) -> list[torch.Tensor]:
-        """Every layer's vectors of the tokens of texts, one behind the other."""
+        """Return the token vectors of every layer for concatenated texts."""
         end = self.tokenizer.special_id(END)
-        found = []
+        layer_states = []
         for each in ids:
-            given = torch.tensor([[end, *each]], device=self.device)
-            found.append([layer[0, 1:] for layer in self.net.stack.states(self.net.embedding(given))])
-        return [torch.cat(layers) for layers in zip(*found, strict=True)]
+            inputs = torch.tensor([[end, *each]], device=self.device)
+            layer_states.append([layer[0, 1:] for layer in self.net.stack.states(self.net.embedding(inputs))])
+        return [torch.cat(layers) for layers in zip(*layer_states, strict=True)]
 
     def embed(self, inputs: Sequence[str], layer: int = -1) -> Matrix:
-        """The mean of a layer's vectors over a text's tokens; zeros for an empty text."""
+        """Return one row per text: the mean of a layer's token vectors; zeros for an empty text."""
         check_texts(inputs)
         if not -self.size.layers - 1 <= layer <= self.size.layers:
             raise FirthError(
                 "invalid_value",
-                "{option} must be from 0 (the embedding) to {layers}, or from the end; got {got}.",
+                "{option} must be from 0 (the embedding) to {limit}, or negative to count from the end; got {got}.",
                 option="layer",
-                layers=self.size.layers,
+                limit=self.size.layers,
                 got=layer,
             )
-        found = np.zeros((len(inputs), self.size.dim), np.float32)
-        for place, text in enumerate(inputs):
+        rows = np.zeros((len(inputs), self.size.dim), np.float32)
+        for row, text in enumerate(inputs):
             states = self.states(text)[layer]
             if len(states):
-                found[place] = states.mean(axis=0)
-        return finite_rows(found, "Text")
+                rows[row] = states.mean(axis=0)
+        return finite_rows(rows, "Text")
 
-    def looked(self, text: str, other: str | None = None) -> Looked:
-        """Each token looks among those before it and itself."""
+    def attention_trace(self, text: str, other: str | None = None) -> AttentionTrace:
+        """Return the attention trace of a text; each token attends to itself and earlier tokens."""
         if other is not None:
-            raise FirthError("unsupported_model", "A language model reads one text; a pair is for translators.")
+            raise FirthError(
+                "unsupported_model", "A language model has attention for one text; got {got} texts.", got=2
+            )
         ids = self.ids(text)
-        net, parts = watched(self.net)
+        net, parts = traced_copy(self.net)
         net(torch.tensor([ids], device=self.device))
         read = self.tokenizer.encode(text)
         names = [
             END,
             *(text[begin:end] or token for token, (begin, end) in zip(read.tokens, read.offsets, strict=True)),
         ]
-        return Looked(names, names, kept_by(parts.values()))
+        return AttentionTrace(names, names, attention_records(parts.values()))
 
     # ---- files ----
 
     def parts(self) -> Parts:
-        documents, words = {"tokenizer": json.loads(self.tokenizer.to_json())}, len(self.tokenizer)
+        """Return the arrays and documents to store, in GPT-2's format where it fits."""
+        documents, vocabulary_size = {"tokenizer": json.loads(self.tokenizer.to_json())}, len(self.tokenizer)
         if gpt2.is_gpt2(self.size):
-            foreign = gpt2.config_of(self.size, words)
+            foreign = gpt2.config_of(self.size, vocabulary_size)
             end = self.tokenizer.special_id(END)
             return Parts(
-                gpt2.to_gpt2(self.net.state_dict(), self.size, words),
+                gpt2.to_gpt2(self.net.state_dict(), self.size, vocabulary_size),
                 {**documents, "tokenizer_config": {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": END}},
                 {**foreign, "bos_token_id": end, "eos_token_id": end},
             )
         arrays = {name: tensor.detach().cpu().numpy() for name, tensor in self.net.state_dict().items()}
-        arrays["embedding.tokens.weight"] = arrays["embedding.tokens.weight"][:words]
+        arrays["embedding.tokens.weight"] = arrays["embedding.tokens.weight"][:vocabulary_size]
         return Parts(arrays, documents)
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> GPTModel:
+        """Rebuild a model from stored arrays and documents."""
         tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
         size = size_of(method)
         arrays = parts.arrays
@@ -309,21 +340,22 @@ class GPTModel(Looking, ContextualModel, Model):
 
     @classmethod
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> GPTModel:
-        """A GPT-2 of Hugging Face."""
-        size, words = gpt2.size_of(config)
+        """Load a GPT-2 folder of Hugging Face."""
+        size, vocabulary_size = gpt2.size_of(config)
         state = gpt2.from_foreign(read_weights(folder), size, config)
         tokenizer = SubwordTokenizer.load(folder)
-        if len(tokenizer) > words:
+        if len(tokenizer) > vocabulary_size:
             raise FirthError(
                 "invalid_tokenizer",
-                "{folder}: the tokenizer has {n_tokenizer:,} tokens, the model {words:,}.",
+                "{folder}: the tokenizer has {n_tokenizer:,} tokens, but the model has {rows:,} embedding rows.",
                 folder=folder,
                 n_tokenizer=len(tokenizer),
-                words=words,
+                rows=vocabulary_size,
             )
         options = {
-            "layers": size.layers, "dim": size.dim, "heads": size.heads, "hidden": size.hidden,
-            "context": size.places - 1, "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
+            "layers": size.layers, "dim": size.dim, "heads": size.heads, "feedforward_dim": size.feedforward_dim,
+            "context_length": size.max_positions - 1,
+            "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
         }  # fmt: skip
         return cls(method(**options), net_of(state, size), tokenizer, {"source": "gpt2"})
 
@@ -332,19 +364,19 @@ class GPTModel(Looking, ContextualModel, Model):
 
 
 def net_of(state: Mapping[str, torch.Tensor], size: Size) -> Decoder:
-    """A net with these weights."""
-    words = len(state["embedding.tokens.weight"])
-    return with_weights(lambda: Decoder(words, size), state).eval()
+    """Return a network with these weights."""
+    vocabulary_size = len(state["embedding.tokens.weight"])
+    return with_weights(lambda: Decoder(vocabulary_size, size), state).eval()
 
 
 def size_of(method: Any) -> Size:
-    """The net that a method's options tell of."""
+    """Return the network size that a method's options give."""
     return Size(
         layers=method.layers,
         dim=method.dim,
         heads=method.heads,
-        hidden=method.hidden,
-        places=method.context + 1,  # the token that begins every text stands before it
+        feedforward_dim=method.feedforward_dim,
+        max_positions=method.context_length + 1,  # one more for the begin token
         dropout=method.dropout,
         activation=method.activation,
         positions=method.positions,
@@ -352,22 +384,27 @@ def size_of(method: Any) -> Size:
     )
 
 
-def unlike(start: Size, size: Size) -> list[str]:
-    """What a net to go on from has otherwise; dropout is no part of its weights."""
-    there, here = (asdict(replace(each, dropout=0.0, hidden=each.hidden or 4 * each.dim)) for each in (start, size))
-    for part in (there, here):
-        part["context"] = part.pop("places") - 1
-    return [f"{name}={value}" for name, value in there.items() if value != here[name]]
+def size_differences(start: Size, size: Size) -> list[str]:
+    """Return the options of `start` that differ; dropout has no weights and may differ."""
+    existing, requested = (
+        asdict(replace(each, dropout=0.0, feedforward_dim=each.feedforward_dim or 4 * each.dim))
+        for each in (start, size)
+    )
+    for part in (existing, requested):
+        part["context_length"] = part.pop("max_positions") - 1
+    return [f"{name}={value}" for name, value in existing.items() if value != requested[name]]
 
 
 def learn(method: Any, data: Any, run: Run, start: Model | None) -> GPTModel:
-    """Tokenizer, ids, weights."""
+    """Train a tokenizer and a GPT on a corpus, or continue from `start`."""
     size = size_of(method)
     if start is not None and not isinstance(start, GPTModel):
         raise FirthError("incompatible_start", "start must be a GPT model; got {got!r}.", got=start)
-    if start is not None and (other := unlike(start.size, size)):
+    if start is not None and (different := size_differences(start.size, size)):
         raise FirthError(
-            "incompatible_start", "start must be a GPT model of the same size; it has {other}.", other=", ".join(other)
+            "incompatible_start",
+            "start must be a GPT model of the same size; it has {existing}.",
+            existing=", ".join(different),
         )
     began = time.monotonic()
     corpus = data if isinstance(data, Corpus) else Corpus(data)
@@ -381,8 +418,8 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> GPTModel:
             torch.manual_seed(run.seed)
             net = Decoder(-(-len(tokenizer) // MULTIPLE) * MULTIPLE, size)
     method = method.sized(len(tokens.ids))
-    training = LanguageTraining(method, net, tokens.ids, size.places, method.held_out, tokens.fingerprint, run)
-    figures = training.go() | {
+    training = LanguageTraining(method, net, tokens.ids, size.max_positions, method.held_out, tokens.fingerprint, run)
+    metrics = training.go() | {
         "tokens": len(tokens.ids),
         "vocabulary": len(tokenizer),
         "documents": len(tokens),
@@ -390,10 +427,11 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> GPTModel:
         "data": tokens.fingerprint,
         "seed": run.seed,
     }
-    return GPTModel(method, net.cpu(), tokenizer, figures)
+    return GPTModel(method, net.cpu(), tokenizer, metrics)
 
 
 def train_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:
+    """Train the tokenizer that the options choose."""
     if method.tokenizer == "characters":
         return Characters(special_tokens=("<unk>", END)).train(corpus, run)
-    return BPE(size=method.vocabulary, special_tokens=(END,)).train(corpus, run)
+    return BPE(size=method.vocabulary_size, special_tokens=(END,)).train(corpus, run)

@@ -1,4 +1,4 @@
-"""Hugging Face's names for the weights of a `Bert`, so that folders are theirs too."""
+"""Conversion between Firth's and Hugging Face's weight names and config of BERT."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from torch import Tensor
 from firth.core.errors import FirthError, FirthWarning
 from firth.nets.bert import Bert
 from firth.nets.transformer import Size
-from firth.transformers.huggingface_gpt2 import told
+from firth.transformers.huggingface_gpt2 import listed
 
-#: Firth's name in a block, Hugging Face's.
+#: Names within a block: Firth's, Hugging Face's.
 BLOCK = (
     ("attention.output", "attention.output.dense"),
     ("attention_norm", "attention.output.LayerNorm"),
@@ -24,31 +24,31 @@ BLOCK = (
     ("feed.back", "output.dense"),
     ("feed_norm", "output.LayerNorm"),
 )
-ATTENTION = ("query", "key", "value")  # three matrices there, one below the other here
+ATTENTION = ("query", "key", "value")  # three matrices there, stacked here
 ENDS = (".weight", ".bias")
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu"}
 SAME_ACTIVATIONS = {"gelu_python": "gelu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh"}
-OLD_NAMES = {"gamma": "weight", "beta": "bias"}  # of norms, in files that came from TensorFlow
+OLD_NAMES = {"gamma": "weight", "beta": "bias"}  # of layer norms, in files converted from TensorFlow
 WORDS, SEGMENTS = "embeddings.word_embeddings.weight", "embeddings.token_type_embeddings.weight"
 BIAS, DECODER, DECODER_BIAS = (f"cls.predictions.{name}" for name in ("bias", "decoder.weight", "decoder.bias"))
-IGNORED = ("embeddings.position_ids", "embeddings.token_type_ids", DECODER, DECODER_BIAS)  # no weights, or told twice
-HEADS = ("pooler", "masked", "following")
-OURS = ("embeddings.", "encoder.", "pooler.", "cls.")  # what Firth reads begins so; all else are heads of others
-MOST = {"num_hidden_layers": 1000, "hidden_size": 65536, "num_attention_heads": 1024}  # as the method has it
+IGNORED = ("embeddings.position_ids", "embeddings.token_type_ids", DECODER, DECODER_BIAS)  # buffers and duplicates
+HEADS = ("pooler", "masked", "next_sentence")
+OURS = ("embeddings.", "encoder.", "pooler.", "cls.")  # prefixes that Firth reads; others are other heads
+MOST = {"num_hidden_layers": 1000, "hidden_size": 65536, "num_attention_heads": 1024}  # limits of the options
 MOST_ROWS = 1 << 31
 
 
 def names(layers: int) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Firth's name of each array, and those of Hugging Face's arrays that make it up."""
+    """Yield Firth's name of each array, and the Hugging Face arrays that it stacks."""
     yield "input.tokens.weight", ("embeddings.word_embeddings.weight",)
-    yield "input.places.weight", ("embeddings.position_embeddings.weight",)
+    yield "input.positions.weight", ("embeddings.position_embeddings.weight",)
     yield "input.segments.weight", ("embeddings.token_type_embeddings.weight",)
     for end in ENDS:
         yield f"input.norm{end}", (f"embeddings.LayerNorm{end}",)
         yield f"pooler{end}", (f"pooler.dense{end}",)
         yield f"masked.dense{end}", (f"cls.predictions.transform.dense{end}",)
         yield f"masked.norm{end}", (f"cls.predictions.transform.LayerNorm{end}",)
-        yield f"following{end}", (f"cls.seq_relationship{end}",)
+        yield f"next_sentence{end}", (f"cls.seq_relationship{end}",)
         for layer in range(layers):
             block, theirs = f"stack.blocks.{layer}", f"encoder.layer.{layer}"
             yield (
@@ -61,90 +61,99 @@ def names(layers: int) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def to_bert(net: Bert) -> dict[str, NDArray[Any]]:
-    """Weights by Hugging Face's names; a net without heads of pre-training is a bare model there."""
-    state, found = net.state_dict(), dict[str, NDArray[Any]]()
-    before = "bert." if net.masked is not None or net.following is not None else ""
+    """Return the weights by Hugging Face's names; without pre-training heads, by those of BertModel."""
+    state, arrays = net.state_dict(), dict[str, NDArray[Any]]()
+    prefix = "bert." if net.masked is not None or net.next_sentence is not None else ""
     for ours, theirs in names(net.size.layers):
         if ours in state:
             parts = np.split(state[ours].detach().cpu().float().numpy(), len(theirs))
-            named = (name if name.startswith("cls.") else before + name for name in theirs)
-            found |= zip(named, parts, strict=True)
-    return found
+            named = (name if name.startswith("cls.") else prefix + name for name in theirs)
+            arrays |= zip(named, parts, strict=True)
+    return arrays
 
 
 def from_bert(arrays: Mapping[str, NDArray[Any]], size: Size, known_heads: Collection[str] = ()) -> dict[str, Tensor]:
-    """The inverse of `to_bert`. Heads may be missing; `known_heads` are arrays that belong to somebody else.
+    """Return Firth's weights from Hugging Face's names, the inverse of `to_bert`.
 
-    Names and shapes are checked before anything is read. What is not the encoder's nor a head of pre-training is left
-    out, and said.
+    Heads may be missing; `known_heads` are arrays that the caller uses. Names and shapes are checked before arrays are
+    converted. Other arrays are ignored with a warning.
     """
     known, others = by_name(arrays)
     left_out = sorted(others - set(known_heads))
     if left_out:
-        warn(f"{told(left_out, 'left out')}: Firth reads the encoder and the heads of pre-training.")
+        warn(
+            f"{listed(left_out, 'ignored')}: Firth reads the encoder and the pre-training heads only.",
+            "weights_ignored",
+        )
     drop_untied(known)
-    wanted = dict(names(size.layers))
-    lacking = {ours: [name for name in theirs if name not in known] for ours, theirs in wanted.items()}
-    begun = {head for head in HEADS if any(ours.startswith(head) and not lacking[ours] for ours in wanted)}
-    if "following" in begun:
-        begun.add("pooler")  # which it reads from
-    absent = tuple(set(HEADS) - begun)
-    used = {ours: theirs for ours, theirs in wanted.items() if not ours.startswith(absent)}
-    missing = [name for ours in used for name in lacking[ours]]
+    expected = dict(names(size.layers))
+    missing_parts = {ours: [name for name in theirs if name not in known] for ours, theirs in expected.items()}
+    present = {head for head in HEADS if any(ours.startswith(head) and not missing_parts[ours] for ours in expected)}
+    if "next_sentence" in present:
+        present.add("pooler")  # which it needs
+    absent = tuple(set(HEADS) - present)
+    used = {ours: theirs for ours, theirs in expected.items() if not ours.startswith(absent)}
+    missing = [name for ours in used for name in missing_parts[ours]]
     extra = sorted(known.keys() - {name for theirs in used.values() for name in theirs} - {*IGNORED, *known_heads})
     if missing or extra:
-        wrong = "; ".join(told(found, what) for found, what in ((missing, "missing"), (extra, "not known")) if found)
+        problem = "; ".join(
+            listed(names_found, what)
+            for names_found, what in ((missing, "missing"), (extra, "unexpected"))
+            if names_found
+        )
         raise FirthError(
             "damaged_model",
-            "These are not the weights of a BERT of {layers} layers: {problem}.",
+            "These are not the weights of a BERT with {layers} layers: {problem}.",
             layers=size.layers,
-            problem=wrong,
+            problem=problem,
         )
     check_shapes(known, used, size)
     return {ours: joined(known, theirs) for ours, theirs in used.items()}
 
 
 def by_name(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], set[str]]:
-    """Arrays by the names of a bare model, and the names of those that are neither its nor of pre-training."""
+    """Return arrays by the names of BertModel, and the names of arrays of other heads."""
     known, others = dict[str, NDArray[Any]](), set[str]()
-    for given, array in arrays.items():
-        within = given.removeprefix("module.")  # several GPUs
-        name = within.removeprefix("bert.")
-        if name == within and not name.startswith(OURS):
-            others.add(given)
+    for original, array in arrays.items():
+        unwrapped = original.removeprefix("module.")  # from DataParallel
+        name = unwrapped.removeprefix("bert.")
+        if name == unwrapped and not name.startswith(OURS):
+            others.add(original)
             continue
         stem, _, last = name.rpartition(".")
         if stem.endswith("LayerNorm"):
             name = f"{stem}.{OLD_NAMES.get(last, last)}"
         if name in known:
             raise FirthError(
-                "damaged_model", "The file has two arrays for {name}; {got} is the second.", name=name, got=given
+                "damaged_model", "The file has two arrays for {name}; the second is {got}.", name=name, got=original
             )
         known[name] = array
-    if DECODER_BIAS in known:  # the same as the bias where both are there; if not, this is the one that was used
+    if DECODER_BIAS in known:  # equal to the bias if both exist; otherwise the one in use
         known[BIAS] = known[DECODER_BIAS]
     return known, others
 
 
 def drop_untied(known: dict[str, NDArray[Any]]) -> None:
-    """A head that predicts masked tokens by vectors of its own is left out: Firth's uses the tokens'."""
+    """Drop a masked-token head with output vectors of its own; Firth's head uses the token embeddings."""
     if DECODER not in known or WORDS not in known or np.array_equal(known[DECODER], known[WORDS]):
         return
     for name in [name for name in known if name.startswith("cls.predictions.")]:
         del known[name]
     warn(
-        f"{DECODER} differs from the tokens' vectors, and Firth's head for masked words uses these: the head is left "
-        "out, the encoder is read."
+        f"{DECODER} differs from the token embeddings, which Firth's masked-token head uses, so this head was dropped.",
+        "untied_head_dropped",
     )
 
 
-def warn(text: str) -> None:
-    warnings.warn(text, FirthWarning, stacklevel=2)
+def warn(text: str, code: str) -> None:
+    """Issue a FirthWarning with a code."""
+    warnings.warn(FirthWarning(text, code), stacklevel=2)
 
 
 def check_shapes(known: Mapping[str, NDArray[Any]], used: Mapping[str, tuple[str, ...]], size: Size) -> None:
+    """Raise damaged_model if shapes or dtypes do not fit config.json."""
     rows = [known[name].shape[0] if known[name].ndim else 0 for name in (WORDS, SEGMENTS)]
-    with torch.device("meta"):  # shapes without numbers
+    with torch.device("meta"):  # shapes without allocation
         shapes = Bert(rows[0], size, segments=rows[1]).state_dict()
     wrong = []
     for ours, theirs in used.items():
@@ -152,9 +161,9 @@ def check_shapes(known: Mapping[str, NDArray[Any]], used: Mapping[str, tuple[str
         shape = (first // len(theirs), *rest)
         for name in theirs:
             if known[name].shape != shape:
-                wrong.append(f"{name} is {known[name].shape} and must be {shape}")
+                wrong.append(f"{name} has shape {known[name].shape}, expected {shape}")
             elif known[name].dtype.kind != "f":
-                wrong.append(f"{name} holds {known[name].dtype}, not floating-point numbers")
+                wrong.append(f"{name} has dtype {known[name].dtype}, expected floating point")
     if wrong:
         raise FirthError(
             "damaged_model", "The weights do not fit config.json: {problem}.", problem="; ".join(wrong[:3])
@@ -162,43 +171,43 @@ def check_shapes(known: Mapping[str, NDArray[Any]], used: Mapping[str, tuple[str
 
 
 def joined(known: Mapping[str, NDArray[Any]], theirs: tuple[str, ...]) -> Tensor:
-    """One tensor of float32 from arrays one below the other."""
-    found = torch.from_numpy(np.concatenate([known[name].astype(np.float32) for name in theirs]))
-    if not bool(torch.isfinite(found).all()):
+    """Return the stacked arrays as one float32 tensor."""
+    tensor = torch.from_numpy(np.concatenate([known[name].astype(np.float32) for name in theirs]))
+    if not bool(torch.isfinite(tensor).all()):
         raise FirthError(
             "damaged_model",
-            "{got} holds NaN or infinity: the file is damaged, or the model ran away in training.",
-            got=theirs[0],
+            "{array} contains NaN or infinity: the file is damaged, or training diverged.",
+            array=theirs[0],
         )
-    return found
+    return tensor
 
 
 def net_of(state: Mapping[str, Tensor], size: Size) -> Bert:
-    """A net with these weights, and with the heads they have."""
+    """Return a network with these weights and the heads they have."""
     heads = {head: any(name.startswith(head) for name in state) for head in HEADS}
-    words, segments = (len(state[f"input.{table}.weight"]) for table in ("tokens", "segments"))
+    vocabulary_size, segments = (len(state[f"input.{table}.weight"]) for table in ("tokens", "segments"))
     with torch.device("meta"):
-        net = Bert(words, size, **heads, segments=segments)
+        net = Bert(vocabulary_size, size, **heads, segments=segments)
     net.load_state_dict(state, assign=True)
     return net.eval()
 
 
 def check_rows(net: Bert, config: Mapping[str, Any]) -> None:
-    """The tables have as many rows as config.json says, where it does."""
+    """Raise damaged_model if config.json declares other numbers of embedding rows."""
     for name, table in (("vocab_size", net.input.tokens), ("type_vocab_size", net.input.segments)):
-        said = config.get(name, table.num_embeddings)
-        if said != table.num_embeddings:
+        declared = config.get(name, table.num_embeddings)
+        if declared != table.num_embeddings:
             raise FirthError(
                 "damaged_model",
-                "config.json says {name} {got!r} and the weights have {num_embeddings:,} rows.",
+                "config.json has {name}={got!r}, but the weights have {rows:,} rows.",
                 name=name,
-                got=said,
-                num_embeddings=table.num_embeddings,
+                got=declared,
+                rows=table.num_embeddings,
             )
 
 
 def config_of(net: Bert) -> dict[str, Any]:
-    """What Hugging Face's config.json says."""
+    """Return Hugging Face's config.json for a network."""
     size = net.size
     kinds = {
         (True, True): "BertForPreTraining",
@@ -207,16 +216,16 @@ def config_of(net: Bert) -> dict[str, Any]:
     }
     return {
         "model_type": "bert",
-        "architectures": [kinds.get((net.masked is not None, net.following is not None), "BertModel")],
+        "architectures": [kinds.get((net.masked is not None, net.next_sentence is not None), "BertModel")],
         "vocab_size": net.input.tokens.num_embeddings,
         "hidden_size": size.dim,
         "num_hidden_layers": size.layers,
         "num_attention_heads": size.heads,
-        "intermediate_size": size.hidden or 4 * size.dim,
+        "intermediate_size": size.feedforward_dim or 4 * size.dim,
         "hidden_act": ACTIVATIONS[size.activation],
         "hidden_dropout_prob": size.dropout,
         "attention_probs_dropout_prob": size.dropout,
-        "max_position_embeddings": size.places,
+        "max_position_embeddings": size.max_positions,
         "type_vocab_size": net.input.segments.num_embeddings,
         "layer_norm_eps": size.epsilon,
         "pad_token_id": 0,
@@ -225,27 +234,27 @@ def config_of(net: Bert) -> dict[str, Any]:
 
 
 def size_of(config: Mapping[str, Any]) -> Size:
-    """The size that Hugging Face's config.json tells."""
+    """Return the network size from Hugging Face's config.json."""
 
     def number(name: str, default: int | None = None) -> int:
-        value, most = config.get(name, default), MOST.get(name, MOST_ROWS)
-        if type(value) is not int or not 1 <= value <= most:
+        value, limit = config.get(name, default), MOST.get(name, MOST_ROWS)
+        if type(value) is not int or not 1 <= value <= limit:
             got = config.get(name)
             raise FirthError(
                 "damaged_model",
-                "config.json of a BERT must give {name} as a whole number up to {limit:,}; got {got!r}.",
+                "config.json: {name} must be an integer from 1 to {limit:,}; got {got!r}.",
                 name=name,
-                limit=most,
+                limit=limit,
                 got=got,
             )
         return value
 
     def share(name: str, default: float) -> float:
         value = config.get(name, default)
-        if type(value) not in (int, float) or not 0 <= value <= 0.95:  # NaN is not
+        if type(value) not in (int, float) or not 0 <= value <= 0.95:  # excludes NaN
             raise FirthError(
                 "damaged_model",
-                "config.json of a BERT must give {name} as a number from 0 to 0.95; got {got!r}.",
+                "config.json: {name} must be a number from 0 to 0.95; got {got!r}.",
                 name=name,
                 got=value,
             )
@@ -256,21 +265,25 @@ def size_of(config: Mapping[str, Any]) -> Size:
     if activation not in ours:
         raise FirthError(
             "unsupported_architecture",
-            "hidden_act must be one of {choices}; got {got!r}.",
+            "config.json: {name} must be one of {choices}; got {got!r}.",
+            name="hidden_act",
             choices=", ".join(ours),
             got=activation,
         )
     if config.get("position_embedding_type", "absolute") != "absolute" or config.get("is_decoder"):
         raise FirthError(
             "unsupported_architecture",
-            "Firth reads BERT encoders with absolute positions; config.json tells of something else.",
+            "Firth supports BERT encoders with absolute positions; config.json has position_embedding_type="
+            "{positions!r} and is_decoder={is_decoder!r}.",
+            positions=config.get("position_embedding_type", "absolute"),
+            is_decoder=config.get("is_decoder", False),
         )
     return Size(
         layers=number("num_hidden_layers"),
         dim=number("hidden_size"),
         heads=number("num_attention_heads"),
-        hidden=number("intermediate_size"),
-        places=number("max_position_embeddings", 512),
+        feedforward_dim=number("intermediate_size"),
+        max_positions=number("max_position_embeddings", 512),
         dropout=share("hidden_dropout_prob", 0.1),
         activation=ours[activation],
         pre_norm=False,

@@ -1,7 +1,7 @@
-"""Which tokens are hidden, and behind what (Devlin et al. 2019, 3.1 and appendix A.1).
+"""Masking for masked-language modeling (Devlin et al. 2019, 3.1 and appendix A.1).
 
-Each decision is a hash of seed, epoch and the token's place in the text: another choice in each epoch, the same
-whatever the batches, the processes and where a run was resumed.
+Each decision is a hash of seed, epoch and the token's position in the text. So it differs between epochs and does not
+depend on batches, processes or resumption.
 """
 
 from __future__ import annotations
@@ -15,74 +15,81 @@ from numpy.typing import NDArray
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 
-WHETHER, HOW, WHAT = range(3)  # what is decided of a token
+WHETHER, HOW, WHAT = range(3)  # decisions about a token
 
 
 class Masked(NamedTuple):
-    """A batch with some of its tokens hidden."""
+    """A batch with masked tokens."""
 
     ids: NDArray[np.int32]
-    slots: NDArray[np.int64]  # which were chosen
-    targets: NDArray[np.int64]  # what stood there
+    slots: NDArray[np.int64]  # indices of the selected tokens
+    targets: NDArray[np.int64]  # original ids of the selected tokens
 
 
 @dataclass(frozen=True)
 class Masking:
-    """`rate` of the tokens are chosen, or of the words with all their pieces; of the chosen ones `share` become [MASK],
-    half of the rest another token at random, and the other half stay as they are. Special tokens are never chosen, nor
-    put anywhere but for [MASK]."""
+    """Selects `rate` of the tokens, or of the words with all their subwords, and masks them.
+
+    `share` of the selected tokens become [MASK], half of the rest a random token, and the other half stay unchanged.
+    Special tokens are never selected, and only [MASK] is ever inserted.
+    """
 
     mask: int  # id of [MASK]
     ordinary: NDArray[np.int32]  # ids of the tokens that are not special
-    hideable: NDArray[np.bool_]  # by id
-    goes_on: NDArray[np.bool_]  # by id: it continues a word
+    maskable: NDArray[np.bool_]  # by id
+    continues_word: NDArray[np.bool_]  # by id: continues a word
     rate: float = 0.15
     share: float = 0.8
     whole_words: bool = False
 
     @classmethod
     def of(cls, tokenizer: SubwordTokenizer, rate: float, share: float, whole_words: bool) -> Masking:
+        """Return the masking for a tokenizer."""
         special = set(tokenizer.special_tokens.values())
         ordinary = np.array([id for id in tokenizer.tokens if id not in special], np.int32)
-        hideable, goes_on = np.zeros(len(tokenizer), bool), np.zeros(len(tokenizer), bool)
-        hideable[ordinary] = True
-        goes_on[[id for token, id in tokenizer.ids.items() if token.startswith("##")]] = True
-        return cls(tokenizer.special_id("[MASK]"), ordinary, hideable, goes_on, rate, share, whole_words)
+        maskable, continues_word = np.zeros(len(tokenizer), bool), np.zeros(len(tokenizer), bool)
+        maskable[ordinary] = True
+        continues_word[[id for token, id in tokenizer.ids.items() if token.startswith("##")]] = True
+        return cls(tokenizer.special_id("[MASK]"), ordinary, maskable, continues_word, rate, share, whole_words)
 
-    def __call__(self, ids: NDArray[np.int32], places: NDArray[np.int64], seed: int) -> Masked:
-        """`places` are those of the tokens in the text; what stands at places below 0 was added to it."""
-        hideable = self.hideable[ids] & (places >= 0)
-        deciding = places
-        if self.whole_words:  # a word's first piece decides for all
-            inner = self.goes_on[ids] & hideable
-            inner[1:] &= hideable[:-1]
-            first = np.where(inner, 0, np.arange(len(ids)))
-            deciding = places[np.maximum.accumulate(first)]
-        chosen = np.flatnonzero(hideable & (uniform(seed, WHETHER, deciding) < self.rate))
-        how = uniform(seed, HOW, places[chosen])
-        targets = ids[chosen]
-        hidden = ids.copy()
-        hidden[chosen[how < self.share]] = self.mask
-        another = chosen[(how >= self.share) & (how < (1 + self.share) / 2)]
-        drawn = uniform(seed, WHAT, places[another]) * len(self.ordinary)
-        hidden[another] = self.ordinary[drawn.astype(np.int64)]
-        return Masked(hidden, chosen, targets.astype(np.int64))
+    def __call__(self, ids: NDArray[np.int32], positions: NDArray[np.int64], seed: int) -> Masked:
+        """Mask ids at these positions of the text; a position below 0 marks an added special token."""
+        maskable = self.maskable[ids] & (positions >= 0)
+        deciding_positions = positions
+        if self.whole_words:  # the first subword decides for the word
+            continuation = self.continues_word[ids] & maskable
+            continuation[1:] &= maskable[:-1]
+            first = np.where(continuation, 0, np.arange(len(ids)))
+            deciding_positions = positions[np.maximum.accumulate(first)]
+        selected = np.flatnonzero(maskable & (uniform(seed, WHETHER, deciding_positions) < self.rate))
+        draw = uniform(seed, HOW, positions[selected])
+        targets = ids[selected]
+        masked_ids = ids.copy()
+        masked_ids[selected[draw < self.share]] = self.mask
+        replaced = selected[(draw >= self.share) & (draw < (1 + self.share) / 2)]
+        replacement_rows = uniform(seed, WHAT, positions[replaced]) * len(self.ordinary)
+        masked_ids[replaced] = self.ordinary[replacement_rows.astype(np.int64)]
+        return Masked(masked_ids, selected, targets.astype(np.int64))
 
-    def most(self, tokens: int) -> int:
-        """More of so many tokens are hardly ever chosen: seven deviations, twice as wide where whole words are."""
+    def max_masked(self, tokens: int) -> int:
+        """Return an upper bound of the number of masked tokens: the mean plus 7 standard deviations.
+
+        Whole-word masking doubles the deviation.
+        """
         deviation = (tokens * self.rate * (1 - self.rate)) ** 0.5 * (2 if self.whole_words else 1)
         return min(tokens, int(tokens * self.rate + 7 * deviation) + 1)
 
 
 def seed_of(seed: int, epoch: int) -> int:
+    """Return the hash seed of an epoch."""
     return mix((seed * GOLDEN + epoch + 1) & MASK)
 
 
-def uniform(seed: int, what: int, places: NDArray[np.int64]) -> NDArray[np.float64]:
-    """A number from 0 to 1 for each place: `mix` of predict_twin over arrays."""
-    x = places.astype(np.uint64)
+def uniform(seed: int, decision: int, positions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return a number in [0, 1) for each position, by `mix` of predict_twin on arrays."""
+    x = positions.astype(np.uint64)
     x *= np.uint64(GOLDEN)
-    x += np.uint64(mix((seed + what) & MASK))
+    x += np.uint64(mix((seed + decision) & MASK))
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x ^= x >> np.uint64(shift)
         x *= np.uint64(factor)

@@ -1,7 +1,7 @@
-"""Pairs of texts as a net takes them: one behind the other, with no padding between them.
+"""Packed batches: pairs of texts concatenated without padding.
 
-On a GPU every batch has the same shapes, so that one compilation serves them all: what is left of the tokens is filled
-with sequences of [PAD] that no loss looks at, and there are more slots for masked tokens and for pairs than are used.
+On a GPU every batch has the same shape, so that the network is compiled once. Unused tokens are filled with [PAD]
+sequences, and unused slots of masked tokens and pairs get weight 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from firth.transformers.next_sentence_pairs import ALONE, Numbers, Pairs
 
 
 class Shape(NamedTuple):
-    """How large the arrays of every batch are."""
+    """Array sizes of a fixed-shape batch."""
 
     tokens: int
     sequences: int
@@ -24,7 +24,7 @@ class Shape(NamedTuple):
 
 
 class Special(NamedTuple):
-    """Ids of the tokens that stand around texts."""
+    """Ids of the special tokens."""
 
     pad: int
     cls: int
@@ -32,17 +32,19 @@ class Special(NamedTuple):
 
 
 class PackedBatch(NamedTuple):
-    """A batch. Weights are such that Σ weight · loss is the mean over its masked tokens plus the mean over its pairs,
-    times its tokens."""
+    """A packed batch.
 
-    ids: NDArray[np.int32]  # a token a row
-    places: NDArray[np.int32]
+    Σ weight · loss is the mean over masked tokens plus the mean over pairs, times the number of tokens.
+    """
+
+    ids: NDArray[np.int32]  # one row per token
+    positions: NDArray[np.int32]
     segments: NDArray[np.int32]  # 0 for A, 1 for B
-    starts: NDArray[np.int32]  # of the sequences, and the end of the last
-    slots: NDArray[np.int64]  # rows that were masked
-    targets: NDArray[np.int64]  # what stood there
+    starts: NDArray[np.int32]  # of the sequences, with the end of the last
+    slots: NDArray[np.int64]  # masked rows
+    targets: NDArray[np.int64]  # their original ids
     slot_weights: NDArray[np.float32]
-    firsts: NDArray[np.int64]  # rows of [CLS], one a pair
+    firsts: NDArray[np.int64]  # rows of [CLS], one per pair
     labels: NDArray[np.int64]
     pair_weights: NDArray[np.float32]
 
@@ -56,51 +58,51 @@ def pack(
     shape: Shape | None = None,
     longest: int = 0,
 ) -> PackedBatch:
-    """A batch of `pairs` of the text, masked; of a fixed shape, with fillers of at most `longest` tokens."""
-    pairs = pairs.take(np.argsort(pairs.tokens(), kind="stable"))  # a CPU takes those of one length together
+    """Return a masked batch of pairs; with `shape`, padded to it by fillers of at most `longest` tokens."""
+    pairs = pairs.take(np.argsort(pairs.tokens(), kind="stable"))  # a CPU batches equal lengths
     lengths = pairs.tokens()
     starts = np.concatenate([[0], np.cumsum(lengths)])
     total = int(starts[-1])
     ids, origin = np.full(total, special.sep, np.int32), np.full(total, -1, np.int64)
     ids[starts[:-1]] = special.cls
-    # A begins behind [CLS], B behind the [SEP] that follows A.
-    into = np.stack([starts[:-1] + 1, starts[:-1] + 2 + pairs.length[:, 0]], axis=1)
-    rows, source = runs(into, pairs.length), runs(pairs.begin, pairs.length)
+    # A begins after [CLS], B after the first [SEP].
+    target_rows = np.stack([starts[:-1] + 1, starts[:-1] + 2 + pairs.length[:, 0]], axis=1)
+    rows, source = runs(target_rows, pairs.length), runs(pairs.begin, pairs.length)
     ids[rows], origin[rows] = text[source], source
     masked = masking(ids, origin, seed)
     second = lengths - 2 - pairs.length[:, 0]
     segments = np.repeat(np.tile(np.array([0, 1], np.int32), len(pairs)), np.stack([lengths - second, second], 1).flat)
-    told = pairs.label != ALONE
-    found = PackedBatch(
+    labeled = pairs.label != ALONE
+    batch = PackedBatch(
         ids=masked.ids,
-        places=(np.arange(total) - np.repeat(starts[:-1], lengths)).astype(np.int32),
+        positions=(np.arange(total) - np.repeat(starts[:-1], lengths)).astype(np.int32),
         segments=segments,
         starts=starts.astype(np.int32),
         slots=masked.slots,
         targets=masked.targets,
         slot_weights=np.full(len(masked.slots), total / max(1, len(masked.slots)), np.float32),
         firsts=starts[:-1],
-        labels=np.where(told, pairs.label, 0),
-        pair_weights=np.where(told, total / max(1, int(told.sum())), 0).astype(np.float32),
+        labels=np.where(labeled, pairs.label, 0),
+        pair_weights=np.where(labeled, total / max(1, int(labeled.sum())), 0).astype(np.float32),
     )
-    return fixed(found, shape, special.pad, longest) if shape else found
+    return fixed(batch, shape, special.pad, longest) if shape else batch
 
 
 def runs(begin: Numbers, length: Numbers) -> Numbers:
-    """begin, begin + 1, … of each run, one run behind the other."""
+    """Return begin, begin + 1, … of each run, concatenated."""
     begin, length = begin.ravel(), length.ravel()
     ends = np.cumsum(length)
     return np.repeat(begin - ends + length, length) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def fixed(batch: PackedBatch, shape: Shape, pad: int, longest: int) -> PackedBatch:
-    """The batch in arrays of a given shape. Sequences that are too many have no tokens."""
+    """Return the batch padded to a shape; extra sequences are empty."""
     total = len(batch.ids)
     filler = np.arange(shape.tokens - total, dtype=np.int32) % max(1, longest)
     ends = np.minimum(batch.starts[-1] + longest * np.arange(1, shape.sequences + 2), shape.tokens).astype(np.int32)
     return PackedBatch(
         ids=filled(batch.ids, shape.tokens, pad),
-        places=np.concatenate([batch.places, filler]),
+        positions=np.concatenate([batch.positions, filler]),
         segments=filled(batch.segments, shape.tokens),
         starts=np.concatenate([batch.starts, ends])[: shape.sequences + 1],
         slots=filled(batch.slots, shape.masked),
@@ -113,18 +115,18 @@ def fixed(batch: PackedBatch, shape: Shape, pad: int, longest: int) -> PackedBat
 
 
 def filled(values: NDArray[Any], length: int, value: int = 0) -> NDArray[Any]:
-    """The first `length` of the values, or as many others behind them."""
-    found = np.full(length, value, values.dtype)
-    found[: len(values)] = values[:length]
-    return found
+    """Truncate or pad values to `length`."""
+    padded = np.full(length, value, values.dtype)
+    padded[: len(values)] = values[:length]
+    return padded
 
 
-def batch_ends(tokens: Numbers, most: int, sequences: int) -> list[int]:
-    """Where batches end that take as many sequences, in order, as have at most `most` tokens."""
-    ends = np.cumsum(tokens)
-    found, at, before = list[int](), 0, 0
+def batch_ends(tokens: Numbers, max_tokens: int, sequences: int) -> list[int]:
+    """Return the ends of consecutive batches with at most `max_tokens` tokens and `sequences` sequences."""
+    cumulative = np.cumsum(tokens)
+    ends, at, before = list[int](), 0, 0
     while at < len(tokens):
-        at = min(int(np.searchsorted(ends, before + most, side="right")), at + sequences)
-        found.append(at)
-        before = int(ends[at - 1])
-    return found
+        at = min(int(np.searchsorted(cumulative, before + max_tokens, side="right")), at + sequences)
+        ends.append(at)
+        before = int(cumulative[at - 1])
+    return ends

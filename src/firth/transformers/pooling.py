@@ -1,4 +1,4 @@
-"""From the vectors of a text's tokens to one vector: which layers, how they are joined, how tokens are."""
+"""Pooling: from the token vectors of selected layers to one vector per text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from firth.core.errors import FirthError
 from firth.core.options import check_options, option
 
-if TYPE_CHECKING:  # the command line reads the options and needs no torch for it
+if TYPE_CHECKING:  # the command line reads the options without importing torch
     from torch import Tensor
 
     from firth.nets.attention import Packed
@@ -21,15 +21,17 @@ LONG = ("truncate", "chunk", "refuse")
 
 @dataclass(frozen=True, kw_only=True)
 class Pooling:
-    """How a text becomes one vector."""
+    """Settings for pooling the token vectors of a text."""
 
-    how: str = option("mean", "the tokens' mean, sum or greatest values, or the vector of [CLS]", choices=HOW)
-    layers: tuple[int, ...] = (-1,)  # 0 is the input, -1 the last
-    combine: str = option("mean", "how several layers become one", choices=COMBINE)
-    normalize: bool = option(False, "each vector has length 1")
-    max_tokens: int = option(0, "of a text, [CLS] and [SEP] among them; 0 = the model's places", low=0)
+    how: str = option("mean", "mean, sum or maximum of the token vectors, or the vector of [CLS]", choices=HOW)
+    layers: tuple[int, ...] = (-1,)  # 0 = input, -1 = last
+    combine: str = option("mean", "how several layers are combined", choices=COMBINE)
+    normalize: bool = option(False, "scale vectors to length 1")
+    max_tokens: int = option(
+        0, "maximum number of tokens of a text, with [CLS] and [SEP]; 0 = the model's positions", low=0
+    )
     long: str = option(
-        "truncate", "a text with more tokens is cut (and counted), read in chunks, or refused", choices=LONG
+        "truncate", "longer texts are truncated (with a note), processed in chunks, or refused", choices=LONG
     )
 
     def __post_init__(self) -> None:
@@ -38,59 +40,62 @@ class Pooling:
         if 0 < self.max_tokens < 3:
             raise FirthError(
                 "invalid_value",
-                "{option} must leave room for a token; got {got}.",
+                "{option} must be 0 or at least 3, for [CLS], one token and [SEP]; got {got}.",
                 option="Pooling.max_tokens",
                 got=self.max_tokens,
             )
 
     def dim(self, width: int) -> int:
+        """Return the dimension of pooled vectors for a network of this width."""
         return width * len(self.layers) if self.combine == "concat" else width
 
-    def check(self, layers: int, places: int) -> None:
-        """Refuses what a net of so many layers and places does not have."""
-        numbers(self.layers, layers)
-        if self.max_tokens > places:
+    def check(self, layers: int, max_positions: int) -> None:
+        """Raise an error if a network with these layers and positions does not fit the settings."""
+        layer_numbers(self.layers, layers)
+        if self.max_tokens > max_positions:
             raise FirthError(
                 "text_too_long",
-                "The model has {places:,} places; max_tokens is {max_tokens:,}.",
-                places=places,
-                max_tokens=self.max_tokens,
+                "{option} must be at most {limit:,}, the model's positions; got {got:,}.",
+                option="Pooling.max_tokens",
+                limit=max_positions,
+                got=self.max_tokens,
             )
 
     def same_vectors(self, other: Pooling) -> bool:
-        """Whether both give the same, but for what is done to the vector afterwards."""
+        """Return whether both give the same vectors before projection and normalization."""
         return (self.how, self.layers, self.combine) == (other.how, other.layers, other.combine)
 
     def __call__(self, states: Sequence[Tensor], packed: Packed, layers: int) -> Tensor:
-        """One row a text, not yet normalised. `states` are the net's layers from 0 on."""
-        chosen = [states[number].float() for number in numbers(self.layers, layers)]
-        return pool_tokens(combined(chosen, self.combine), packed, self.how)
+        """Return one unnormalized row per text. `states` are the layers of the network, beginning with the input."""
+        selected = [states[number].float() for number in layer_numbers(self.layers, layers)]
+        return pool_tokens(combined(selected, self.combine), packed, self.how)
 
 
 def checked_layers(layers: Sequence[int], name: str = "layers") -> tuple[int, ...]:
-    """Refuses what is no list of layers, such as one number."""
+    """Return the layers as a tuple; raise invalid_value unless they are a sequence of integers."""
     if not isinstance(layers, Sequence) or not layers or not all(type(layer) is int for layer in layers):
         raise FirthError(
-            "invalid_value", "{name} must be numbers of layers, such as (-1,); got {got!r}.", name=name, got=layers
+            "invalid_value", "{option} must be layer numbers such as (-1,); got {got!r}.", option=name, got=layers
         )
     return tuple(layers)
 
 
-def numbers(layers: Sequence[int], most: int) -> list[int]:
-    """Layers counted from 0, the input; negative ones count from the last."""
+def layer_numbers(layers: Sequence[int], last: int) -> list[int]:
+    """Return layers counted from 0, the input; negative numbers count from the last."""
     for layer in checked_layers(layers):
-        if not -most - 1 <= layer <= most:
+        if not -last - 1 <= layer <= last:
             raise FirthError(
                 "invalid_value",
-                "A layer must be from 0 (the input) to {limit}, or from the end (-1 the last); got {got}.",
-                limit=most,
+                "{option} must be from 0 (the input) to {limit}, or negative to count from the last; got {got}.",
+                option="layers",
+                limit=last,
                 got=layer,
             )
-    return [layer % (most + 1) for layer in layers]
+    return [layer % (last + 1) for layer in layers]
 
 
 def combined(states: Sequence[Tensor], how: str) -> Tensor:
-    """Several layers' vectors as one a token."""
+    """Combine the vectors of several layers to one per token."""
     import torch
 
     if len(states) == 1:
@@ -102,7 +107,7 @@ def combined(states: Sequence[Tensor], how: str) -> Tensor:
 
 
 def pool_tokens(x: Tensor, packed: Packed, how: str) -> Tensor:
-    """One row a text, from one row a token."""
+    """Pool one row per token to one row per text."""
     import torch
 
     starts = packed.starts.long()

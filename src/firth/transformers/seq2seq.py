@@ -1,4 +1,4 @@
-"""Seq2Seq: a text becomes another text (Vaswani et al. 2017; lstm: Bahdanau, Cho & Bengio 2015)."""
+"""Seq2Seq: an encoder-decoder from text to text (Vaswani et al. 2017; lstm: Bahdanau, Cho & Bengio 2015)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from firth.training.network_options import TranslatorOptions, model_in, torch_mo
 @model_in("transformers.translation_model", "Translator")
 @dataclass(frozen=True, kw_only=True)
 class Seq2Seq(TranslatorOptions):
-    """Maximises Σ log p(target token | source, target tokens before it), the truth smoothed."""
+    """Maximize Σ log p(target token | source, target tokens before it) with label smoothing."""
 
-    summary: ClassVar[str] = "translation, summaries: an encoder reads a text, a decoder writes another"
+    summary: ClassVar[str] = "an encoder-decoder for translation and summaries"
     kind: ClassVar[str] = "pairs"
 
-    weight_decay: float = option(0.01, "of matrices; not of biases and norms", low=0, high=10)
+    weight_decay: float = option(0.01, "of matrices, not of biases and norms", low=0, high=10)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.architecture == "transformer" and self.dim % self.heads:
             raise FirthError(
                 "invalid_value",
-                "Seq2Seq.dim must be a multiple of heads; got {got} and {heads}.",
+                "{option} must be a multiple of heads; got dim={got} and heads={heads}.",
+                option="Seq2Seq.dim",
                 got=self.dim,
                 heads=self.heads,
             )
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
-        """Learns from Pairs (or an iterable of pairs). With `start`, goes on from that model's weights and tokens."""
-        return torch_module("transformers.translation_training").learn(self, as_pairs(data), run, start)
+        """Train on TranslationPairs or an iterable of pairs. With `start`, continue from that model."""
+        return learner("transformers.translation_training").learn(self, as_pairs(data), run, start)

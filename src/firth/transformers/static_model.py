@@ -1,5 +1,7 @@
-"""Tokens with one vector each, whatever stands beside them: texts are the means of their tokens' vectors. Its files are
-model2vec's and sentence-transformers' too; neither torch nor tokenizers is needed to use it."""
+"""Static token vectors: a text is the mean of its token vectors.
+
+The files are compatible with model2vec and sentence-transformers. Neither torch nor tokenizers is needed.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,13 @@ from firth.kernels.bags import MAX_CHARACTERS, Bags, WordPieces
 from firth.words.word_model import Pooled, check_texts
 
 EMBEDDINGS, TOKENIZER = "embeddings", "tokenizer"
-#: What tokenizer.json must say for the native reader: words cut as BERT cuts them, and nothing looked for before that.
+#: Settings of tokenizer.json that the native tokenizer supports: those of BERT, without added tokens.
 NORMAL = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True}
 PIECES = {"type": "WordPiece", "continuing_subword_prefix": "##", "max_input_chars_per_word": MAX_CHARACTERS}
 
 
 class StaticModel(Model):
-    """A table of tokens. `method.normalize` says whether vectors of texts get the length 1."""
+    """A table of token vectors. `method.normalize` scales text vectors to length 1."""
 
     def __init__(
         self, method: Method, tokenizer: Mapping[str, Any], table: Matrix, training: Mapping[str, Any]
@@ -42,44 +44,47 @@ class StaticModel(Model):
         if len(table) != len(self.tokens):
             raise FirthError(
                 "invalid_tokenizer",
-                "The tokenizer has {n_tokens:,} tokens, the table {n_table:,} rows.",
-                n_tokens=len(self.tokens),
-                n_table=len(table),
+                "The tokenizer has {n_tokenizer:,} tokens, but the table has {rows:,} rows.",
+                n_tokenizer=len(self.tokens),
+                rows=len(table),
             )
         self.vectors = Vectors(self.tokens, table, compose=self._composed)
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The token vectors by the name "tokens"."""
         return {"tokens": self.vectors}
 
     @property
     def ordered(self) -> bool:
-        return "teacher" in self.training  # Distil's are principal components; of others that is not known
+        """Whether the first dimensions carry the most information: true for Distil's principal components."""
+        return "teacher" in self.training  # unknown for models of other libraries
 
     @cached_property
     def reader(self) -> WordPieces | OtherTokens:
-        """Reads texts: natively where they are cut as BERT cuts them, else by the package `tokenizers`."""
+        """The tokenizer: native for BERT's settings, otherwise the package `tokenizers`."""
         return native_reader(self._document, self.tokens) or OtherTokens(self._document)
 
     def _composed(self, key: str) -> Matrix | None:
-        """A word of several tokens."""
-        found = self.reader.means([key], self.vectors.matrix, 1)
-        return found.rows[0] if found.known[0] else None
+        """Return the mean vector of a word of several tokens; None if all are unknown."""
+        bags = self.reader.means([key], self.vectors.matrix, 1)
+        return bags.rows[0] if bags.known[0] else None
 
     def pool(self, texts: Sequence[str]) -> Pooled:
-        """The mean of each text's known tokens, zeros where it has none; and how many were known and unknown."""
+        """Return the mean of each text's known tokens (zeros if none), with the numbers of known and unknown tokens."""
         check_texts(texts)
-        found = self.reader.means(checked_texts(texts), self.vectors.matrix, available_cores())
-        rows = unit_rows(found.rows) if self.method.options()["normalize"] else found.rows
-        return Pooled(finite_rows(rows, "Text"), found.known, found.unknown)
+        bags = self.reader.means(checked_texts(texts), self.vectors.matrix, available_cores())
+        rows = unit_rows(bags.rows) if self.method.options()["normalize"] else bags.rows
+        return Pooled(finite_rows(rows, "Text"), bags.known, bags.unknown)
 
     def embed(self, inputs: Sequence[str]) -> Matrix:
-        """One row a text."""
+        """Return one row per text."""
         return self.pool(inputs).matrix
 
     # ---- files ----
 
     def parts(self) -> Parts:
+        """Return the arrays and documents to store, in model2vec's format."""
         options = self.method.options()
         normalize = [{"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"}]
         static = {"idx": 0, "name": "0", "path": ".", "type": "sentence_transformers.models.StaticEmbedding"}
@@ -92,27 +97,28 @@ class StaticModel(Model):
             "hidden_dim": self.vectors.dim,
             "seq_length": 1_000_000,
             "normalize": options["normalize"],
-            "max_length": None,  # texts are read whole
+            "max_length": None,  # no limit
             "embedding_dtype": "float32",
         }
         return Parts({EMBEDDINGS: self.vectors.matrix}, documents, foreign)
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> StaticModel:
+        """Rebuild a model from stored arrays and documents."""
         check_arrays(parts.arrays, **{EMBEDDINGS: "float tokens dim"})
         return cls(method, parts.documents[TOKENIZER], parts.arrays[EMBEDDINGS], training)
 
     @classmethod
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> StaticModel:
-        """A folder of model2vec's. Rows that several tokens share are written out, weights multiplied in."""
+        """Load a model2vec folder; shared rows are expanded and token weights multiplied in."""
         arrays = read_weights(folder)
         table = arrays.get(EMBEDDINGS)
         if table is None or table.ndim != 2:
             raise FirthError(
                 "damaged_model",
-                "{folder}: model.safetensors of model2vec must hold {embeddings}, a matrix.",
+                "{folder}: model.safetensors must contain a matrix {array!r}.",
                 folder=folder,
-                embeddings=EMBEDDINGS,
+                array=EMBEDDINGS,
             )
         mapping, weights = arrays.get("mapping"), arrays.get("weights")
         if mapping is not None:
@@ -120,9 +126,10 @@ class StaticModel(Model):
             if not right or not 0 <= int(mapping.min()) <= int(mapping.max()) < len(table):
                 raise FirthError(
                     "damaged_model",
-                    "{folder}: mapping must name rows of {embeddings}, one for each token.",
+                    "{folder}: {array!r} must give each token a row from 0 to {limit:,}.",
                     folder=folder,
-                    embeddings=EMBEDDINGS,
+                    array="mapping",
+                    limit=len(table) - 1,
                 )
             table = table[mapping]
         table = np.asarray(table, np.float32)
@@ -130,14 +137,16 @@ class StaticModel(Model):
             if weights.shape != table.shape[:1]:
                 raise FirthError(
                     "damaged_model",
-                    "{folder}: weights must be {n_table:,} numbers, one for each token.",
+                    "{folder}: {array!r} must have {expected:,} numbers, one per token; got shape {got}.",
                     folder=folder,
-                    n_table=len(table),
+                    array="weights",
+                    expected=len(table),
+                    got=weights.shape,
                 )
             table = table * np.asarray(weights, np.float32)[:, None]
         if not np.isfinite(table).all():
             raise FirthError(
-                "damaged_model", "{folder}: {embeddings} holds NaN or infinity.", folder=folder, embeddings=EMBEDDINGS
+                "damaged_model", "{folder}: {array!r} contains NaN or infinity.", folder=folder, array=EMBEDDINGS
             )
         settings = method(dim=table.shape[1], normalize=bool(config.get("normalize")))
         return cls(settings, read_json(folder / f"{TOKENIZER}.json"), table, {"source": "model2vec"})
@@ -147,7 +156,7 @@ class StaticModel(Model):
 
 
 def tokens_of(document: Any) -> list[str]:
-    """The tokens of a tokenizer.json by id: each id has one."""
+    """Return the tokens of a tokenizer.json in the order of their ids, which must be 0, 1, 2, …"""
     model = document.get("model") if isinstance(document, dict) else None
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     added = document.get("added_tokens") or [] if isinstance(document, dict) else []
@@ -155,14 +164,14 @@ def tokens_of(document: Any) -> list[str]:
         listed = vocabulary if isinstance(vocabulary, dict) else {row[0]: id for id, row in enumerate(vocabulary or ())}
         ids = {str(token): int(id) for token, id in listed.items()} | {entry["content"]: entry["id"] for entry in added}
     except (TypeError, ValueError, KeyError, IndexError):
-        raise FirthError("damaged_model", "tokenizer.json must give each token an id (model.vocab).") from None
+        raise FirthError("damaged_model", "tokenizer.json must have model.vocab with an id for each token.") from None
     if sorted(ids.values()) != list(range(len(ids))):
-        raise FirthError("damaged_model", "tokenizer.json must number its tokens 0, 1, 2 …, so that each has a row.")
+        raise FirthError("damaged_model", "tokenizer.json must number its tokens 0, 1, 2, … without gaps.")
     return sorted(ids, key=ids.__getitem__)
 
 
 def native_reader(document: Mapping[str, Any], tokens: Sequence[str]) -> WordPieces | None:
-    """For a tokenizer.json that cuts text as BERT does; None for others."""
+    """Return the native tokenizer for a tokenizer.json with BERT's settings; None for others."""
     normal, model = document.get("normalizer") or {}, document["model"]
     fold = bool(normal.get("lowercase"))
     plain = NORMAL.items() <= normal.items() and PIECES.items() <= model.items()
@@ -173,7 +182,7 @@ def native_reader(document: Mapping[str, Any], tokens: Sequence[str]) -> WordPie
 
 
 class OtherTokens:
-    """Any tokenizer that the package `tokenizers` knows."""
+    """Any tokenizer that the package `tokenizers` supports."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.tokenizer = SubwordTokenizer.from_json(json.dumps(document))
@@ -181,15 +190,17 @@ class OtherTokens:
         self.unknown = self.tokenizer.ids.get(model.get("unk_token"), model.get("unk_id"))
 
     def ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        found = [[id for id in ids if id != self.unknown] for ids in self.tokenizer.ids_batch(texts, special=False)]
-        return np.array([id for ids in found for id in ids], np.int32), np.cumsum([len(ids) for ids in found])
+        """Return the concatenated known ids of the texts, and the end of each text."""
+        known_ids = [[id for id in ids if id != self.unknown] for ids in self.tokenizer.ids_batch(texts, special=False)]
+        return np.array([id for ids in known_ids for id in ids], np.int32), np.cumsum([len(ids) for ids in known_ids])
 
     def means(self, texts: Sequence[str], table: NDArray[np.float32], threads: int) -> Bags:
+        """Return the mean row of each text's known tokens, and the numbers of known and unknown tokens."""
         rows = np.zeros((len(texts), table.shape[1]), np.float32)
         known, unknown = np.zeros(len(texts), np.int64), np.zeros(len(texts), np.int64)
-        for place, ids in enumerate(self.tokenizer.ids_batch(texts, special=False)):
-            kept = [id for id in ids if id != self.unknown]
-            known[place], unknown[place] = len(kept), len(ids) - len(kept)
-            if kept:
-                rows[place] = table[kept].mean(axis=0)
+        for row, ids in enumerate(self.tokenizer.ids_batch(texts, special=False)):
+            known_ids = [id for id in ids if id != self.unknown]
+            known[row], unknown[row] = len(known_ids), len(ids) - len(known_ids)
+            if known_ids:
+                rows[row] = table[known_ids].mean(axis=0)
         return Bags(rows, known, unknown)

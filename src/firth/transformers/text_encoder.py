@@ -1,7 +1,7 @@
-"""From texts to rows of numbers by an encoder, quickly: tokens ahead of time, no padding, the kernel that fits.
+"""Fast text encoding: tokenization ahead of time, no padding, and an engine for each device.
 
-On a CPU texts go to Firth's own kernel, in floats or bytes, a few hundred tokens a core at a time. On a GPU they go to
-torch, many thousand tokens at a time. Neither pads: a text's vector does not depend on its neighbours.
+On a CPU, Firth's own kernel computes in float32 or int8, a few hundred tokens per core at a time. On a GPU, torch
+computes many thousand tokens at a time. Neither pads, so a text's vector does not depend on its batch.
 """
 
 from __future__ import annotations
@@ -23,84 +23,86 @@ from firth.core.vectors import Matrix
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.kernels.encoder import Encoder, Shape
 from firth.nets.attention import Packed
-from firth.nets.bert import Bert, places_of
-from firth.transformers.pooling import Pooling, numbers
+from firth.nets.bert import Bert, position_ids
+from firth.transformers.pooling import Pooling, layer_numbers
 
-WINDOW = 2048  # texts that are read ahead
-BATCH_TOKENS = 32768  # that a GPU takes at once
-PRECISIONS = {"cpu": ("float32", "int8"), "cuda": ("bf16", "float32")}  # the first is what is left open
+WINDOW = 2048  # texts tokenized ahead
+BATCH_TOKENS = 32768  # per batch on a GPU
+PRECISIONS = {"cpu": ("float32", "int8"), "cuda": ("bf16", "float32")}  # the first is the default
 
 Item = TypeVar("Item")
 
 
 class Ids(NamedTuple):
-    """Texts one behind the other: text t has the ids from starts[t] to starts[t + 1]."""
+    """Concatenated token ids; text t has the ids from starts[t] to starts[t + 1]."""
 
     flat: NDArray[np.int32]
     starts: NDArray[np.int64]
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[int]]) -> Ids:
+        """Concatenate the ids of texts."""
         starts = np.zeros(len(texts) + 1, np.int64)
         np.cumsum([len(ids) for ids in texts], out=starts[1:])
         return cls(np.fromiter(chain.from_iterable(texts), np.int32, starts[-1]), starts)
 
 
 class Engine(Protocol):
-    """Computes."""
+    """Computes text vectors on a device."""
 
     def __call__(self, ids: Ids, pooling: Pooling) -> Callable[[], Matrix]:
-        """Begins; one row a text, not yet normalised, when it is called. A GPU goes on meanwhile."""
+        """Start the computation; the returned function waits for it and returns one unnormalized row per text."""
 
 
-# ---- reading ----
+# ---- tokenization ----
 
 
 class Read(NamedTuple):
-    """Texts cut into tokens; a long text may be in several chunks."""
+    """Tokenized texts; a long text may have several chunks."""
 
     ids: Ids  # of the chunks
-    firsts: NDArray[np.int64]  # each text's first chunk
-    known: NDArray[np.int64]  # tokens of each text, without the special ones
+    firsts: NDArray[np.int64]  # first chunk of each text
+    known: NDArray[np.int64]  # known tokens per text, without special tokens
     unknown: NDArray[np.int64]
 
     def joined(self, rows: Matrix, how: str) -> Matrix:
-        """Rows of texts from rows of chunks: pooled once more, longer chunks weighing more in a mean."""
+        """Pool rows of chunks to rows of texts; a mean is weighted by chunk length."""
         if len(rows) == len(self.firsts):
             return rows
         if how in ("max", "sum"):
-            found: Matrix = (np.maximum if how == "max" else np.add).reduceat(rows, self.firsts)
-            return found
+            reduced: Matrix = (np.maximum if how == "max" else np.add).reduceat(rows, self.firsts)
+            return reduced
         sizes = np.diff(self.ids.starts).astype(np.float32)
         totals = np.add.reduceat(rows * sizes[:, None], self.firsts)
         return np.asarray(totals / np.add.reduceat(sizes, self.firsts)[:, None], np.float32)
 
 
 class Reader:
-    """Texts to tokens, [CLS] and [SEP] around them. What is longer than the model reads is cut and counted, taken in
-    chunks, or refused, as `pooling` says."""
+    """Tokenizes texts with [CLS] and [SEP]. Longer texts are truncated, split into chunks or refused, as `pooling`
+    sets."""
 
-    def __init__(self, tokenizer: SubwordTokenizer, pooling: Pooling, places: int) -> None:
+    def __init__(self, tokenizer: SubwordTokenizer, pooling: Pooling, max_positions: int) -> None:
         self.tokenizer, self.long = tokenizer, pooling.long
         self.first, self.last, self.unknown = (tokenizer.ids[token] for token in ("[CLS]", "[SEP]", "[UNK]"))
-        self.most = pooling.max_tokens or places
-        self.read = self.cut = 0
+        self.limit = pooling.max_tokens or max_positions
+        self.read = self.truncated = 0
         if tokenizer.ids_batch([""]) != [[self.first, self.last]]:
             raise FirthError(
                 "invalid_tokenizer",
-                "This tokenizer does not put [CLS] before a text and [SEP] behind it, as a BERT needs it.",
+                "The tokenizer of a BERT must add {special} to a text; this one does not.",
+                special="[CLS] and [SEP]",
             )
 
     def __call__(self, texts: Sequence[str]) -> Read:
         return self.take(self.tokenizer.ids_batch(texts))
 
     def take(self, texts_ids: Sequence[list[int]]) -> Read:
-        """Of texts that are tokens already."""
+        """Return tokenized texts from token ids."""
         lengths = np.fromiter(map(len, texts_ids), np.int64, len(texts_ids))
         unknown = np.fromiter((ids.count(self.unknown) for ids in texts_ids), np.int64, len(texts_ids))
         chunks, counts = list[Sequence[int]](), np.ones(len(texts_ids), np.int64)
         for number, ids in enumerate(texts_ids):
-            parts = [ids] if len(ids) <= self.most else self.parts(ids, self.read + number)
+            parts = [ids] if len(ids) <= self.limit else self.parts(ids, self.read + number)
             chunks += parts
             counts[number] = len(parts)
         self.read += len(texts_ids)
@@ -108,80 +110,90 @@ class Reader:
         return Read(Ids.of(chunks), firsts, lengths - 2 - unknown, unknown)
 
     def parts(self, ids: list[int], number: int) -> list[list[int]]:
-        """A long text."""
+        """Truncate, split or refuse a long text."""
         if self.long == "refuse":
             raise FirthError(
                 "text_too_long",
-                "Text {number:,} has {n_ids:,} tokens and {limit:,} are read; long=truncate cuts it, long=chunk "
-                "reads it in parts.",
+                "Text {number:,} has {tokens:,} tokens; the limit is {limit:,}. Use long=truncate, or long=chunk to "
+                "process it in parts.",
                 number=number + 1,
-                n_ids=len(ids),
-                limit=self.most,
+                tokens=len(ids),
+                limit=self.limit,
             )
         if self.long == "truncate":
-            self.cut += 1
-            return [[*ids[: self.most - 1], self.last]]
-        inner, room = ids[1:-1], self.most - 2
-        return [[self.first, *inner[at : at + room], self.last] for at in range(0, len(inner), room)]
+            self.truncated += 1
+            return [[*ids[: self.limit - 1], self.last]]
+        inner, chunk_tokens = ids[1:-1], self.limit - 2
+        return [[self.first, *inner[at : at + chunk_tokens], self.last] for at in range(0, len(inner), chunk_tokens)]
 
-    def tell(self) -> None:
-        if self.cut:
+    def report_truncation(self) -> None:
+        """Issue a note if texts were truncated."""
+        if self.truncated:
             Silence().note(
-                f"{self.cut:,} of {self.read:,} texts have more than {self.most:,} tokens and were cut there; "
-                "long=chunk reads them whole."
+                f"{self.truncated:,} of {self.read:,} texts were truncated to {self.limit:,} tokens. Use long=chunk to "
+                "process them in full.",
+                "texts_truncated",
             )
 
 
-def ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """The items, the next one made on another thread while one is used."""
+def prefetched(items: Iterator[Item]) -> Iterator[Item]:
+    """Yield the items; the next one is computed on another thread meanwhile."""
     with ThreadPoolExecutor(1) as worker:
-        coming = worker.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = worker.submit(next, items, None)
+        pending = worker.submit(next, items, None)
+        while (item := pending.result()) is not None:
+            pending = worker.submit(next, items, None)
             yield item
 
 
-# ---- computing ----
+# ---- engines ----
 
 
-def chosen_engine(device: str, precision: str) -> tuple[str, str]:
-    """Where and how, when left open or asked for."""
+def resolve_engine(device: str, precision: str) -> tuple[str, str]:
+    """Return the device and precision, with "auto" resolved."""
     if device not in ("auto", *PRECISIONS):
         raise FirthError(
             "invalid_value",
-            "{option} must be auto, {precisions}; got {got!r}.",
+            "{option} must be auto, {choices}; got {got!r}.",
             option="device",
-            precisions=" or ".join(PRECISIONS),
+            choices=" or ".join(PRECISIONS),
             got=device,
         )
-    there = torch.cuda.is_available()
-    if device == "cuda" and not there:
-        raise FirthError("no_gpu", "device=cuda, and torch sees no GPU here; device=cpu works.")
+    has_gpu = torch.cuda.is_available()
+    if device == "cuda" and not has_gpu:
+        raise FirthError("no_gpu", "device=cuda, but torch finds no GPU. Use device=cpu.")
     if device == "auto":
-        device = "cuda" if there and precision != "int8" else "cpu"
-    known = PRECISIONS[device]
-    if precision not in ("auto", *known):
+        device = "cuda" if has_gpu and precision != "int8" else "cpu"
+    choices = PRECISIONS[device]
+    if precision not in ("auto", *choices):
         raise FirthError(
             "invalid_value",
-            "On {device}, precision must be auto, {available}; got {got!r}.",
+            "On {device}, {option} must be auto, {choices}; got {got!r}.",
             device=device,
-            available=" or ".join(known),
+            option="precision",
+            choices=" or ".join(choices),
             got=precision,
         )
-    return device, known[0] if precision == "auto" else precision
+    return device, choices[0] if precision == "auto" else precision
 
 
 def new_engine(net: Bert, device: str, precision: str) -> Engine:
+    """Return an engine for a resolved device and precision."""
     return Native(net, precision == "int8") if device == "cpu" else Torch(net, device, precision)
 
 
 class Native:
-    """Firth's own kernel."""
+    """Engine with Firth's CPU kernel."""
 
     def __init__(self, net: Bert, bytes: bool) -> None:
         size = net.size
         shape = Shape(
-            size.layers, size.dim, size.heads, size.hidden or 4 * size.dim, size.places, size.activation, size.epsilon
+            size.layers,
+            size.dim,
+            size.heads,
+            size.feedforward_dim or 4 * size.dim,
+            size.max_positions,
+            size.activation,
+            size.epsilon,
         )
         self.encoder = Encoder(arrays_of(net), shape, bytes)
         self.threads = available_cores()
@@ -191,23 +203,26 @@ class Native:
         return lambda: rows
 
     def rows(self, ids: Ids, pooling: Pooling) -> Matrix:
+        """Return one row per text."""
         layers = self.encoder.shape.layers
-        chosen = numbers(pooling.layers, layers)
+        layers_used = layer_numbers(pooling.layers, layers)
         weights = np.zeros(layers + 1, np.float32)
-        np.add.at(weights, chosen, 1 / len(chosen) if pooling.combine == "mean" else 1)
+        np.add.at(weights, layers_used, 1 / len(layers_used) if pooling.combine == "mean" else 1)
         concat = pooling.combine == "concat"
         rows = self.encoder.encode(ids.flat, ids.starts, weights, concat, pooling.how, self.threads)
         blocks = np.flatnonzero(weights)
-        if not concat or chosen == blocks.tolist():
+        if not concat or layers_used == blocks.tolist():
             return rows
-        found = rows.reshape(len(rows), len(blocks), -1)[:, np.searchsorted(blocks, chosen)]  # in the order asked for
-        return found.reshape(len(rows), -1)
+        reordered = rows.reshape(len(rows), len(blocks), -1)[
+            :, np.searchsorted(blocks, layers_used)
+        ]  # in the given order
+        return reordered.reshape(len(rows), -1)
 
 
 def arrays_of(net: Bert) -> list[NDArray[np.float32]]:
-    """A net's weights as the kernel takes them."""
+    """Return the weights of a network in the order of the kernel."""
     embedding = net.input
-    parts = [embedding.tokens.weight, embedding.places.weight, embedding.segments.weight[0]]
+    parts = [embedding.tokens.weight, embedding.positions.weight, embedding.segments.weight[0]]
     parts += [embedding.norm.weight, embedding.norm.bias]
     for number in range(net.size.layers):
         block: Any = net.stack.blocks[number]
@@ -218,43 +233,45 @@ def arrays_of(net: Bert) -> list[NDArray[np.float32]]:
 
 
 class Torch:
-    """A GPU; in bf16 a copy of the net."""
+    """Engine with torch on a GPU; it holds a copy of the network in its precision."""
 
     def __init__(self, net: Bert, device: str, precision: str) -> None:
-        kind = torch.bfloat16 if precision == "bf16" else torch.float32
-        self.net = copy.deepcopy(net).to(device, kind).eval()
+        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+        self.net = copy.deepcopy(net).to(device, dtype).eval()
         self.device = torch.device(device)
 
     @torch.inference_mode()
     def __call__(self, ids: Ids, pooling: Pooling) -> Callable[[], Matrix]:
         lengths = np.diff(ids.starts)
         order = np.argsort(lengths, kind="stable")
-        found, first = list[torch.Tensor](), 0
+        parts, first = list[torch.Tensor](), 0
         ends = np.cumsum(lengths[order])
         while first < len(order):
             before = ends[first - 1] if first else 0
             last = max(first + 1, int(np.searchsorted(ends, before + BATCH_TOKENS, side="right")))
-            found.append(self.rows(ids, order[first:last], lengths, pooling))
+            parts.append(self.rows(ids, order[first:last], lengths, pooling))
             first = last
 
         def rows() -> Matrix:
             joined = np.empty((len(order), pooling.dim(self.net.size.dim)), np.float32)
-            if found:
-                joined[order] = torch.cat(found).cpu().numpy()  # the only wait for the device
+            if parts:
+                joined[order] = torch.cat(parts).cpu().numpy()  # the only synchronization
             return joined
 
         return rows
 
     def rows(self, ids: Ids, texts: NDArray[np.int64], lengths: NDArray[np.int64], pooling: Pooling) -> torch.Tensor:
+        """Return one row per selected text, on the device."""
         sizes = lengths[texts]
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        places = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
-        flat = ids.flat[np.repeat(ids.starts[texts], sizes) + places]
+        positions = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
+        flat = ids.flat[np.repeat(ids.starts[texts], sizes) + positions]
         tokens, begin = self.moved(flat.astype(np.int64)), self.moved(starts.astype(np.int32))
         packed = Packed(begin, int(sizes.max()), tuple(sizes.tolist()))
-        states = self.net.states(tokens, places_of(packed, len(flat)), torch.zeros_like(tokens), packed)
+        states = self.net.states(tokens, position_ids(packed, len(flat)), torch.zeros_like(tokens), packed)
         return pooling(states, packed, self.net.size.layers)
 
     def moved(self, array: NDArray[Any]) -> torch.Tensor:
+        """Return an array as a tensor on the device."""
         tensor = torch.from_numpy(array)
         return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor

@@ -1,4 +1,4 @@
-"""`Translator`: a trained encoder–decoder that translates, tells where it looks, and embeds."""
+"""A trained encoder-decoder: translation, attention and text vectors."""
 
 from __future__ import annotations
 
@@ -19,60 +19,71 @@ from firth.core.run import Run
 from firth.core.stored import finite_rows
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subwords import BPE, Characters
-from firth.nets.attention import watched
+from firth.nets.attention import traced_copy
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder, Size
 from firth.training.network_options import SPECIAL_TOKENS, TranslatorOptions
 from firth.training.weight_files import with_weights
-from firth.transformers.attention_trace import Looked, Looking, kept_by
-from firth.transformers.beam_search import RecurrentWriter, TransformerWriter, Writer, Written, beam_search
+from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
+from firth.transformers.beam_search import Hypothesis, RecurrentDecoder, StepDecoder, TransformerDecoder, beam_search
 
-PAD, BEGIN, END, _ = range(4)  # the ids of these
-ROWS = 64  # texts translated at a time
-MULTIPLE = 8  # lengths are rounded up to it in learning: batches of few shapes, which a GPU prepares once each
+PAD, BEGIN, END, _ = range(4)  # ids of the special tokens
+ROWS = 64  # texts per batch
+MULTIPLE = 8  # lengths are rounded up to it in training, so that a GPU sees few shapes
 
 Net = EncoderDecoder | RecurrentTranslator
 
 
-def new_net(method: TranslatorOptions, words: int, seed: int) -> Net:
+def new_net(method: TranslatorOptions, vocabulary_size: int, seed: int) -> Net:
+    """Return a network with random weights."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if method.architecture == "lstm":
-            return RecurrentTranslator(words, words, method.dim, method.layers, method.dropout, tied=True)
-        places = -(-method.context // MULTIPLE) * MULTIPLE
+            return RecurrentTranslator(
+                vocabulary_size, vocabulary_size, method.dim, method.layers, method.dropout, tied=True
+            )
+        max_positions = -(-method.context_length // MULTIPLE) * MULTIPLE
         size = Size(
-            method.layers, method.dim, method.heads, method.hidden, places, method.dropout, "relu", "sinusoidal"
+            method.layers,
+            method.dim,
+            method.heads,
+            method.feedforward_dim,
+            max_positions,
+            method.dropout,
+            "relu",
+            "sinusoidal",
         )
-        return EncoderDecoder(words, words, size, tied=True)
+        return EncoderDecoder(vocabulary_size, vocabulary_size, size, tied=True)
 
 
 def new_tokenizer(method: TranslatorOptions, texts: Iterable[str], run: Run) -> SubwordTokenizer:
+    """Train the tokenizer that the options choose."""
     if method.tokenizer == "bpe":
-        return BPE(size=method.vocabulary, special_tokens=SPECIAL_TOKENS).train(texts, run)
-    return Characters(special_tokens=SPECIAL_TOKENS).train(texts, run)
+        return BPE(size=method.vocabulary_size, special_tokens=SPECIAL).train(texts, run)
+    return Characters(special_tokens=SPECIAL).train(texts, run)
 
 
 def token_ids(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[list[int]]:
-    """Ids of each text; "</s>" in a text is text, not an end."""
+    """Return the ids of each text; special tokens such as "</s>" in a text are encoded as plain text."""
     tokenizer.engine.encode_special_tokens = True
     return tokenizer.ids_batch(texts, special=False)
 
 
 def shared(name: str) -> str:
-    """Source and target share their embedding: it is stored once."""
+    """Return the stored name of a weight; the shared embedding is stored once, as the source's."""
     return "source." + name.removeprefix("target.") if name.startswith("target.") else name
 
 
 class Translation(NamedTuple):
-    """A translation and how sure the model is of it."""
+    """A translation with its score."""
 
     text: str
     score: float  # log-probability of its tokens, divided by the length penalty
-    ended: bool  # False: it was broken off at the most tokens allowed
+    ended: bool  # False if it was cut at the token limit
 
 
-class Translator(Looking, Model):
-    """What `Seq2Seq` learned."""
+class Translator(TracesAttention, Model):
+    """A trained `Seq2Seq` model."""
 
     method: TranslatorOptions
 
@@ -88,57 +99,64 @@ class Translator(Looking, Model):
     # ---- storage ----
 
     def parts(self) -> Parts:
+        """Return the arrays and documents to store."""
         arrays = {shared(name): tensor.cpu().numpy() for name, tensor in self.net.state_dict().items()}
         return Parts(arrays, {"tokenizer": json.loads(self.tokenizer.to_json())})
 
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> Translator:
+        """Rebuild a model from stored arrays and documents."""
         assert isinstance(method, TranslatorOptions)
         tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
-        words = len(parts.arrays["source.tokens.weight" if method.architecture == "transformer" else "source.weight"])
-        if words != len(tokenizer):
+        vocabulary_size = len(
+            parts.arrays["source.tokens.weight" if method.architecture == "transformer" else "source.weight"]
+        )
+        if vocabulary_size != len(tokenizer):
             raise FirthError(
                 "invalid_tokenizer",
-                "The tokenizer has {n_tokenizer:,} tokens and the model {words:,}: they don't belong together.",
+                "The tokenizer has {n_tokenizer:,} tokens, but the model has {rows:,} embedding rows.",
                 n_tokenizer=len(tokenizer),
-                words=words,
+                rows=vocabulary_size,
             )
-        net = with_weights(lambda: new_net(method, words, 0), parts.arrays, shared)
+        net = with_weights(lambda: new_net(method, vocabulary_size, 0), parts.arrays, shared)
         return cls(method, tokenizer, net, training)
 
-    # ---- reading ----
+    # ---- encoding ----
 
     @property
     def device(self) -> torch.device:
+        """The device of the weights."""
         return next(self.net.parameters()).device
 
     def to(self, device: str) -> Translator:
-        """Moves the network to "cuda" or "cpu"."""
+        """Move the network to "cuda" or "cpu"."""
         if device == "cuda" and not torch.cuda.is_available():
-            raise FirthError("no_gpu", "device=cuda, and torch sees no GPU here; device=cpu works.")
+            raise FirthError("no_gpu", "device=cuda, but torch finds no GPU. Use device=cpu.")
         self.net.to(device)
         return self
 
-    def encoded(self, texts: Sequence[str], what: str = "Text") -> list[list[int]]:
-        """Ids of each text and an end token; refuses what the model cannot hold."""
+    def encoded(self, texts: Sequence[str], label: str = "Text") -> list[list[int]]:
+        """Return the ids of each text with an end token; raise text_too_long beyond the context length."""
         if isinstance(texts, str):
-            raise FirthError("invalid_type", "This takes a list of texts; got one text. Put it in a list.")
-        found = [[*ids, END] for ids in token_ids(self.tokenizer, [text if text.strip() else "" for text in texts])]
-        for number, ids in enumerate(found, 1):
-            if len(ids) > self.method.context:
+            raise FirthError("invalid_type", "Expected a list of texts; got one text. Put it in a list.")
+        encoded_texts = [
+            [*ids, END] for ids in token_ids(self.tokenizer, [text if text.strip() else "" for text in texts])
+        ]
+        for number, ids in enumerate(encoded_texts, 1):
+            if len(ids) > self.method.context_length:
                 raise FirthError(
                     "text_too_long",
-                    "{detail} {number} has {n_ids:,} tokens, its end among them; this model reads at most "
-                    "{context:,}. Split it into sentences, or train with a larger context.",
-                    detail=what,
+                    "{detail} {number} has {tokens:,} tokens with its end token; the model's context_length is "
+                    "{limit:,}. Split it into sentences, or train with a larger context_length.",
+                    detail=label,
                     number=number,
-                    n_ids=len(ids),
-                    context=self.method.context,
+                    tokens=len(ids),
+                    limit=self.method.context_length,
                 )
-        return found
+        return encoded_texts
 
     def batches(self, encoded: Sequence[list[int]], rows: int = ROWS) -> Iterator[tuple[list[int], Tensor, Tensor]]:
-        """Texts of like length together: their numbers, padded ids and the mask of real places."""
+        """Yield batches of texts of similar length: their numbers, padded ids and mask."""
         order = sorted(range(len(encoded)), key=lambda number: -len(encoded[number]))
         for first in range(0, len(order), rows):
             which = order[first : first + rows]
@@ -147,50 +165,53 @@ class Translator(Looking, Model):
                 ids[row, : len(encoded[number])] = torch.tensor(encoded[number])
             yield which, ids.to(self.device), (ids != PAD).to(self.device)
 
-    def written(self, ids: Sequence[int]) -> list[str]:
-        """Each token as it stands in the text, its space before it."""
+    def token_texts(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each token, with its leading space."""
         return [self.tokenizer.decode([id], special=True) for id in ids]
 
     @torch.inference_mode()
     def embed(self, inputs: Sequence[str]) -> NDArray[np.float32]:
-        """The mean of the encoder's states over a text's tokens and its end."""
+        """Return one row per text: the mean of the encoder states over its tokens and end token."""
         dim = self.method.dim * (1 if self.method.architecture == "transformer" else 2)
-        found = np.zeros((len(inputs), dim), np.float32)
+        rows = np.zeros((len(inputs), dim), np.float32)
         for which, ids, mask in self.batches(self.encoded(inputs)):
             memory = self.net.encode(ids, mask)
             states = memory if isinstance(memory, Tensor) else memory[0].states
             inside = mask[..., None]
-            found[which] = ((states * inside).sum(1) / inside.sum(1)).cpu().numpy()
-        return finite_rows(found, "Text")
+            rows[which] = ((states * inside).sum(1) / inside.sum(1)).cpu().numpy()
+        return finite_rows(rows, "Text")
 
-    # ---- writing ----
+    # ---- translation ----
 
     def translate(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[str]:
-        """One translation a text. `beam`: beginnings that are followed at once, 1 = greedy; `length_penalty`: the α of
-        `beam_search`, higher prefers longer. An empty text stays empty."""
-        found = self.translations(texts, beam, length_penalty)
-        broken = sum(not translation.ended for translation in found)
-        if broken:
-            warnings.warn(
-                f"{broken:,} of {len(found):,} translations found no end and were broken off.", FirthWarning, 2
-            )
-        return [translation.text for translation in found]
+        """Return one translation per text; an empty text stays empty.
+
+        `beam` is the beam width (1 = greedy search). `length_penalty` is α of `beam_search`; higher values prefer
+        longer translations.
+        """
+        translations = self.translations(texts, beam, length_penalty)
+        unfinished = sum(not translation.ended for translation in translations)
+        if unfinished:
+            text = f"{unfinished:,} of {len(translations):,} translations reached the token limit and were cut."
+            warnings.warn(FirthWarning(text, "translation_cut"), stacklevel=2)
+        return [translation.text for translation in translations]
 
     def translations(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[Translation]:
-        """The same with scores."""
+        """Return one translation per text with its score."""
         return [
-            Translation(self.tokenizer.decode(written.ids), written.score, written.ended)
-            for written in self.search(self.encoded(texts), beam, length_penalty)
+            Translation(self.tokenizer.decode(hypothesis.ids), hypothesis.score, hypothesis.ended)
+            for hypothesis in self.search(self.encoded(texts), beam, length_penalty)
         ]
 
-    def search(self, encoded: Sequence[list[int]], beam: int, length_penalty: float) -> list[Written]:
-        words = len(self.tokenizer)
-        if not 1 <= beam <= words:
+    def search(self, encoded: Sequence[list[int]], beam: int, length_penalty: float) -> list[Hypothesis]:
+        """Return the best hypothesis for each encoded text."""
+        vocabulary_size = len(self.tokenizer)
+        if not 1 <= beam <= vocabulary_size:
             raise FirthError(
                 "invalid_value",
-                "{option} must be at least 1 and at most the {words:,} tokens of the vocabulary; got {got}.",
+                "{option} must be from 1 to {limit:,}, the vocabulary size; got {got}.",
                 option="beam",
-                words=words,
+                limit=vocabulary_size,
                 got=beam,
             )
         if not 0 <= length_penalty <= 10:
@@ -200,54 +221,58 @@ class Translator(Looking, Model):
                 option="length_penalty",
                 got=length_penalty,
             )
-        found = [Written([], 0.0, True)] * len(encoded)
-        full = [number for number, ids in enumerate(encoded) if len(ids) > 1]  # of an empty text, only its end is there
+        hypotheses = [Hypothesis([], 0.0, True)] * len(encoded)
+        nonempty = [number for number, ids in enumerate(encoded) if len(ids) > 1]  # an empty text has an end token only
         never = torch.tensor([PAD, BEGIN], device=self.device)
-        for which, ids, mask in self.batches([encoded[number] for number in full]):
-            limits = [min(self.method.context, 3 * len(encoded[full[row]]) + 20) for row in which]
+        for rows, ids, mask in self.batches([encoded[number] for number in nonempty]):
+            limits = [min(self.method.context_length, 3 * len(encoded[nonempty[row]]) + 20) for row in rows]
             with torch.inference_mode():
-                writer = self.writer(ids, mask, beam, max(limits))
-            results = beam_search(writer, limits, beam, length_penalty, BEGIN, END, never)
-            for row, written in zip(which, results, strict=True):
-                found[full[row]] = written
-        return found
+                decoder = self.decoder(ids, mask, beam, max(limits))
+            results = beam_search(decoder, limits, beam, length_penalty, BEGIN, END, never)
+            for row, hypothesis in zip(rows, results, strict=True):
+                hypotheses[nonempty[row]] = hypothesis
+        return hypotheses
 
-    def writer(self, ids: Tensor, mask: Tensor, beam: int, tokens: int) -> Writer:
+    def decoder(self, ids: Tensor, mask: Tensor, beam: int, tokens: int) -> StepDecoder:
+        """Return a step decoder for a batch of sources."""
         if isinstance(self.net, EncoderDecoder):
-            return TransformerWriter(self.net, ids, mask, beam, tokens)
-        return RecurrentWriter(self.net, ids, mask, beam, tokens)
+            return TransformerDecoder(self.net, ids, mask, beam, tokens)
+        return RecurrentDecoder(self.net, ids, mask, beam, tokens)
 
-    def looked_at(self, text: str, other: str | None) -> tuple[list[int], list[int]]:
-        """The tokens of the text, and those of the translation: the given one or the model's own, with its end if it
-        found one."""
+    def attention_ids(self, text: str, other: str | None) -> tuple[list[int], list[int]]:
+        """Return the ids of the text and of its translation: the given one, or the model's own."""
         (source,) = self.encoded([text])
         if other is None:
-            written = self.search([source], 4, 0.6)[0]
-            return source, [*written.ids, *([END] if written.ended else ())]
+            hypothesis = self.search([source], 4, 0.6)[0]
+            return source, [*hypothesis.ids, *([END] if hypothesis.ended else ())]
         return source, self.encoded([other], "Translation")[0]
 
-    def looked(self, text: str, other: str | None = None) -> Looked:
-        """Where each token of a translation looked in the text. `other` is the translation; without it, the model's
-        own. The last query is the end of the translation."""
+    def attention_trace(self, text: str, other: str | None = None) -> AttentionTrace:
+        """Return the cross-attention of a translation to its source.
+
+        `other` is the translation; without it, the model translates. The last query is the end token.
+        """
         if not isinstance(self.net, EncoderDecoder):
             raise FirthError(
                 "unsupported_model",
-                "The attention of an lstm adds (vᵀ tanh(Wq + Uk)): the steps of q·k are a transformer's.",
+                "Attention steps need architecture=transformer; got architecture={architecture}, whose attention is "
+                "additive: vᵀ tanh(Wq + Uk).",
+                architecture=self.method.architecture,
             )
-        source, target = self.looked_at(text, other)
+        source, target = self.attention_ids(text, other)
         ids = torch.tensor([source], device=self.device)
         before = torch.tensor([[BEGIN, *target[:-1]]], device=self.device)
-        net, parts = watched(self.net)
+        net, parts = traced_copy(self.net)
         net(ids, torch.ones_like(ids, dtype=torch.bool), before)
-        layers = kept_by(part for name, part in parts.items() if name.endswith(".cross"))
-        return Looked(self.written(target), self.written(source), layers)
+        layers = attention_records(part for name, part in parts.items() if name.endswith(".cross"))
+        return AttentionTrace(self.token_texts(target), self.token_texts(source), layers)
 
     @torch.inference_mode()
     def attention(self, text: str, other: str | None = None) -> Attention:
-        """Where each token of a translation looked in the text, by layer and head (an lstm has one of each)."""
+        """Return the cross-attention of a translation to its source, by layer and head (one of each for lstm)."""
         if isinstance(self.net, EncoderDecoder):
             return super().attention(text, other)
-        source, target = self.looked_at(text, other)
+        source, target = self.attention_ids(text, other)
         ids = torch.tensor([source], device=self.device)
         memory, state = self.net.encode(ids, torch.ones_like(ids, dtype=torch.bool))
         rows = []
@@ -255,4 +280,4 @@ class Translator(Looking, Model):
             _, state, row = self.net.step(torch.tensor([token], device=self.device), memory, state)
             rows.append(row)
         weights = torch.stack(rows, dim=1)[None]
-        return Attention(self.written(target), self.written(source), weights.cpu().numpy())
+        return Attention(self.token_texts(target), self.token_texts(source), weights.cpu().numpy())

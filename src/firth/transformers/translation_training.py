@@ -1,4 +1,4 @@
-"""How a translator learns: pairs as ids, batches of like length, the smoothed loss."""
+"""Training of an encoder-decoder: encoded pairs, batches of similar length and label smoothing."""
 
 from __future__ import annotations
 
@@ -38,84 +38,95 @@ from firth.transformers.translation_model import (
     token_ids,
 )
 
-SIZES = ("architecture", "layers", "dim", "heads", "hidden")  # what the weights of a model to go on from must share
-STRETCH = 4096  # pairs encoded at a time
+#: Options that the model given as `start` must share.
+SIZES = ("architecture", "layers", "dim", "heads", "feedforward_dim")
+BLOCK_PAIRS = 4096  # pairs encoded at a time
 
 
 # ---- pairs as ids ----
 
 
 class Encoded(NamedTuple):
-    """Pairs of id sequences, one after the other. A source is tokens </s>, a target <s> tokens </s>."""
+    """Concatenated pairs of id sequences: source tokens </s>, and <s> target tokens </s>."""
 
     ids: NDArray[np.int32]
-    starts: NDArray[np.int64]  # (pairs, 2): where source and target begin
+    starts: NDArray[np.int64]  # (pairs, 2): begin of source and target
     lengths: NDArray[np.int64]  # (pairs, 2)
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def part(self, which: NDArray[np.int64]) -> Encoded:
+        """Return some of the pairs."""
         return Encoded(self.ids, self.starts[which], self.lengths[which])
 
     def fingerprint(self) -> str:
+        """Return a hash of the pairs."""
         digest = hashlib.sha256()
         for numbers in self:
             digest.update(numbers.tobytes())
         return digest.hexdigest()
 
-    def places(self) -> NDArray[np.int64]:
-        """How long the longer side of each pair is, rounded up."""
+    def padded_lengths(self) -> NDArray[np.int64]:
+        """Return the length of the longer side of each pair, rounded up."""
         return -(-np.maximum(self.lengths[:, 0], self.lengths[:, 1] - 1) // MULTIPLE) * MULTIPLE
 
     def padded(self, which: NDArray[np.int64], side: int) -> Tensor:
-        """(rows, the places of the longest of them; a target has one more, its first token)."""
+        """Return padded ids (rows, longest); a target has one more token, its begin token."""
         starts, lengths = self.starts[which, side], self.lengths[which, side]
-        places = np.arange(self.part(which).places().max(initial=1) + side)
-        inside = places < lengths[:, None]
-        return torch.from_numpy(np.where(inside, self.ids[np.where(inside, starts[:, None] + places, 0)], PAD)).long()
+        positions = np.arange(self.part(which).padded_lengths().max(initial=1) + side)
+        inside = positions < lengths[:, None]
+        return torch.from_numpy(
+            np.where(inside, self.ids[np.where(inside, starts[:, None] + positions, 0)], PAD)
+        ).long()
 
 
-def encode(pairs: Iterable[Pair], tokenizer: SubwordTokenizer, context: int, report: Report, what: str) -> Encoded:
-    """All pairs as ids. Those with an empty side or longer than the context are left out, counted and told."""
+def encode(
+    pairs: Iterable[Pair], tokenizer: SubwordTokenizer, context_length: int, report: Report, what: str
+) -> Encoded:
+    """Encode all pairs; those with an empty side or beyond the context length are skipped and reported."""
     ids, lengths = array("i"), array("q")
-    empty = long = total = 0
+    empty = too_long = total = 0
     stream = iter(pairs)
-    while stretch := list(islice(stream, STRETCH)):
-        whole = [pair for pair in stretch if pair.source.strip() and pair.target.strip()]
-        total += len(stretch)
-        empty += len(stretch) - len(whole)
-        sources, targets = (token_ids(tokenizer, [pair[side] for pair in whole]) for side in (0, 1))
+    while block := list(islice(stream, BLOCK_PAIRS)):
+        complete = [pair for pair in block if pair.source.strip() and pair.target.strip()]
+        total += len(block)
+        empty += len(block) - len(complete)
+        sources, targets = (token_ids(tokenizer, [pair[side] for pair in complete]) for side in (0, 1))
         for source, target in zip(sources, targets, strict=True):
-            if max(len(source), len(target)) + 1 > context:  # the end token stands behind
-                long += 1
+            if max(len(source), len(target)) + 1 > context_length:  # with the end token
+                too_long += 1
                 continue
             ids.extend([*source, END, BEGIN, *target, END])
             lengths.extend([len(source) + 1, len(target) + 2])
     if empty:
-        report.note(f"{empty:,} of {total:,} {what} have an empty side and were left out.")
-    if long:
-        report.note(f"{long:,} of {total:,} {what} are longer than context={context} tokens and were left out.")
+        report.note(f"{empty:,} of {total:,} {what} have an empty side and were skipped.", "empty_pairs")
+    if too_long:
+        report.note(
+            f"{too_long:,} of {total:,} {what} are longer than context_length={context_length} and were skipped.",
+            "long_pairs",
+        )
     sizes = np.array(lengths, np.int64)
     starts = np.cumsum(sizes) - sizes
     return Encoded(np.array(ids, np.int32), starts.reshape(-1, 2), sizes.reshape(-1, 2))
 
 
-# ---- learning ----
+# ---- training ----
 
 
 def smoothed_loss(logits: Tensor, target: Tensor, smoothing: float) -> Tensor:
-    """Σ over tokens of the cross-entropy between the smoothed truth q and the prediction p; q gives the right token
-    1 − ε + ε/K and each of the K − 1 others ε/K (Szegedy et al. 2016).
+    """Return the summed cross-entropy with label smoothing (Szegedy et al. 2016).
 
-    It is Σ KL(q ‖ p) + H(q): H(q) does not depend on the weights, so both have the same gradient."""
+    The target distribution q gives the correct token 1 − ε + ε/K and each of the K − 1 others ε/K. The loss is
+    Σ KL(q ‖ p) + H(q); H(q) does not depend on the weights, so both have the same gradient.
+    """
     return functional.cross_entropy(
         logits.flatten(0, 1).float(), target.flatten(), ignore_index=PAD, label_smoothing=smoothing, reduction="sum"
     )
 
 
-class Translating(GradientLoop):
-    """Teacher forcing: the decoder sees the true tokens so far, and each place predicts the next."""
+class Translating(Gradient):
+    """Training with teacher forcing: the decoder sees the correct tokens so far and predicts the next."""
 
     method: TranslatorOptions
     net: Net
@@ -124,49 +135,51 @@ class Translating(GradientLoop):
         self.pairs, self.held_out = pairs, held_out
         fingerprint = pairs.fingerprint() + held_out.fingerprint()
         super().__init__(method, net, fingerprint, run, int((pairs.lengths[:, 1] - 1).sum()))
-        # cuDNN's LSTM under autocast knows half precision alone, which needs a scaled loss: stay with float32.
+        # Under autocast, cuDNN's LSTM supports float16 only, which needs loss scaling; it stays in float32.
         self.mixed = self.mixed and isinstance(net, EncoderDecoder)
 
     def plan(self, epoch: int) -> Sequence[Batch]:
-        """Pairs of like length together, in steps of about `batch_tokens` target tokens; one part a process."""
+        """Return steps of pairs of similar length with about `batch_tokens` target tokens, one part per process."""
         random = np.random.default_rng([self.run.seed, epoch])
         steps = bucketed(self.pairs, random, self.method.batch_units)
         parts = [part for step in steps for part in np.array_split(step, self.world) if len(part)]
         return [Batch(part, int((self.pairs.lengths[part, 1] - 1).sum())) for part in parts]
 
     def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
-        """A batch for each process: the plan has made them large enough."""
+        """Return one batch per process; `plan` gives them their full size."""
         return batches[self.progress.batch : self.progress.batch + self.world]
 
     def load(self, what: Any) -> Any:
+        """Return the padded sources and targets of a batch."""
         return [self.pairs.padded(what, side) for side in (0, 1)]
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
+        """Return the summed loss of a batch."""
         return smoothed_loss(*self.predicted(*tensors), self.method.label_smoothing)
 
     def predicted(self, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits, and the tokens that they should predict."""
+        """Return logits and their target tokens."""
         hidden = self.net(source, source != PAD, target[:, :-1])
         return self.net.logits(hidden), target[:, 1:]
 
     def baseline_loss(self) -> float | None:
-        """Of the best guess that is the same at every position: how frequent each target token is, smoothed."""
+        """Return the held-out loss of predicting target tokens by their smoothed frequency."""
         if not len(self.held_out):
             return None
         smoothing = self.method.label_smoothing
-        learned, asked = (self.targets(pairs) for pairs in (self.pairs, self.held_out))
-        words = int(self.net.logits(torch.zeros(1, 1, self.method.dim, device=self.device)).shape[-1])
-        shares = (1 - smoothing) * token_shares(learned, words) + smoothing / words
-        surprise = -np.log(shares)
-        return float((1 - smoothing) * surprise[asked].mean() + smoothing * surprise.mean())
+        trained, held_out = (self.targets(pairs) for pairs in (self.pairs, self.held_out))
+        vocabulary_size = int(self.net.logits(torch.zeros(1, 1, self.method.dim, device=self.device)).shape[-1])
+        shares = (1 - smoothing) * token_shares(trained, vocabulary_size) + smoothing / vocabulary_size
+        log_losses = -np.log(shares)
+        return float((1 - smoothing) * log_losses[held_out].mean() + smoothing * log_losses.mean())
 
     def targets(self, pairs: Encoded) -> NDArray[np.int32]:
-        """The tokens that are predicted: all of the targets but the first of each."""
+        """Return the predicted tokens: those of the targets without the begin tokens."""
         spans = zip(pairs.starts[:, 1].tolist(), pairs.lengths[:, 1].tolist(), strict=True)
         return np.concatenate([pairs.ids[start + 1 : start + length] for start, length in spans])
 
     def evaluate(self, most: int = 2**62) -> dict[str, float]:
-        """The loss learned by, and the perplexity of the true tokens, on about `most` tokens."""
+        """Return the smoothed loss and the perplexity on about `most` held-out tokens."""
         smoothed = plain = tokens = 0.0
         for which in bucketed(self.held_out, np.random.default_rng(0), self.method.batch_units):
             if tokens >= most:
@@ -181,49 +194,54 @@ class Translating(GradientLoop):
 
 
 def bucketed(pairs: Encoded, random: np.random.Generator, tokens: int) -> list[NDArray[np.int64]]:
-    """Pairs of the same number of places in groups of about `tokens` target tokens, all in random order."""
+    """Return groups of pairs of equal padded length with about `tokens` target tokens, in random order."""
     groups: list[NDArray[np.int64]] = []
-    order, places = random.permutation(len(pairs)), pairs.places()
-    for length in np.unique(places):
-        here = order[places[order] == length]
+    order, lengths = random.permutation(len(pairs)), pairs.padded_lengths()
+    for length in np.unique(lengths):
+        here = order[lengths[order] == length]
         rows = max(1, round(tokens / float((pairs.lengths[here, 1] - 1).mean())))
         groups += [here[first : first + rows] for first in range(0, len(here), rows)]
-    return [groups[place] for place in random.permutation(len(groups))]
+    return [groups[group] for group in random.permutation(len(groups))]
 
 
 def learn(method: TranslatorOptions, data: TranslationPairs, run: Run, start: Model | None) -> Translator:
-    """Tokenizer, ids, weights."""
+    """Train a tokenizer and an encoder-decoder on pairs, or continue from `start`."""
     if start is not None and not isinstance(start, Translator):
         raise FirthError("incompatible_start", "start must be a Seq2Seq model; got {got!r}.", got=start)
-    if start is not None and (other := [name for name in SIZES if not same(method, start, name)]):
-        has = ", ".join(f"{name}={getattr(start.method, name)}" for name in other)
-        raise FirthError("incompatible_start", "start must be a Seq2Seq model of the same size; it has {has}.", has=has)
+    if start is not None and (different := [name for name in SIZES if not same(method, start, name)]):
+        existing = ", ".join(f"{name}={getattr(start.method, name)}" for name in different)
+        raise FirthError(
+            "incompatible_start",
+            "start must be a Seq2Seq model of the same size; it has {existing}.",
+            existing=existing,
+        )
     if not any(all(side.strip() for side in pair) for pair in data):
-        raise FirthError("empty_data", "There is no pair to learn from: each needs a source and a target.")
+        raise FirthError("empty_data", "There are no training pairs: each pair needs a source and a target.")
     report = run.report
     texts = (text for pair in data if all(side.strip() for side in pair) for text in pair)
     tokenizer = start.tokenizer if start else new_tokenizer(method, texts, run)
-    pairs = encode(data, tokenizer, method.context, report, "pairs")
+    pairs = encode(data, tokenizer, method.context_length, report, "pairs")
     if data.validation is not None:
-        held_out = encode(data.validation, tokenizer, method.context, report, "validation pairs")
+        held_out = encode(data.validation, tokenizer, method.context_length, report, "validation pairs")
     else:
         order = np.random.default_rng(run.seed).permutation(len(pairs))
-        kept = int(len(pairs) * method.held_out)
-        pairs, held_out = pairs.part(np.sort(order[kept:])), pairs.part(np.sort(order[:kept]))
+        n_held_out = int(len(pairs) * method.held_out)
+        pairs, held_out = pairs.part(np.sort(order[n_held_out:])), pairs.part(np.sort(order[:n_held_out]))
     if not len(pairs):
         raise FirthError(
             "text_too_long",
-            "There is no pair to learn from: all are longer than context={context} tokens.",
-            context=method.context,
+            "There are no training pairs: all are longer than context_length={limit}.",
+            limit=method.context_length,
         )
     net = new_net(method, len(tokenizer), run.seed)
     if start is not None:
         copy_weights(net, start.parts().arrays, shared)
     method = method.sized(int((pairs.lengths[:, 1] - 1).sum()))
     task = Translating(method, net, pairs, held_out, run)
-    figures = {"pairs": len(pairs), "held_out_pairs": len(held_out), "vocabulary": len(tokenizer)}
-    return Translator(method, tokenizer, net, figures | task.go())
+    metrics = {"pairs": len(pairs), "held_out_pairs": len(held_out), "vocabulary": len(tokenizer)}
+    return Translator(method, tokenizer, net, metrics | task.go())
 
 
 def same(method: TranslatorOptions, start: Translator, name: str) -> bool:
+    """Return whether an option has the same value in both."""
     return bool(getattr(method, name) == getattr(start.method, name))

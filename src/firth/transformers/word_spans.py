@@ -1,4 +1,4 @@
-"""Text cut into words and tokens, as a network's tokenizer does it; where words stand; a corpus in parts that fit."""
+"""Words and their token spans, as a tokenizer splits text; matching of words; splitting of long texts."""
 
 from __future__ import annotations
 
@@ -9,62 +9,67 @@ from firth.core.errors import FirthError
 from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 
-CHUNK = 16384  # characters of a document that are cut into tokens at once
-DOCUMENTS = 256  # that are cut into tokens at once
+CHUNK = 16384  # characters of a document that are tokenized at once
+DOCUMENTS = 256  # tokenized at once
 
-Span = tuple[int, int]  # of tokens: the first, and one behind the last
+Span = tuple[int, int]  # of tokens: first, end
 
 
 class Word(NamedTuple):
-    """A word of a text: its characters, and its tokens among the text's."""
+    """A word of a text with its character and token offsets."""
 
-    text: str  # as it stands there
-    name: str  # as the model sees it: without capitals, where it folds case
+    text: str  # as in the text
+    name: str  # normalized, such as lowercase
     begin: int
     end: int
     first: int
-    last: int  # one behind
+    last: int  # exclusive
 
 
 class Reading(NamedTuple):
-    """A text cut into tokens and words."""
+    """The tokens and words of a text."""
 
     ids: list[int]
     words: list[Word]
 
 
-class Wanted:
-    """Words, or phrases of several, to be found in texts."""
+class WordMatcher:
+    """Finds words, or phrases of several words, in texts."""
 
     def __init__(self, tokenizer: SubwordTokenizer, keys: Sequence[str]) -> None:
         self.by_first: dict[str, list[tuple[list[str], int]]] = {}
         for row, (key, reading) in enumerate(zip(keys, read(tokenizer, keys), strict=True)):
             parts = [word.name for word in reading.words]
             if not parts:
-                raise FirthError("unknown_key", "{key!r} is no word to this model's tokenizer.", key=key)
+                raise FirthError("unknown_key", "The tokenizer of this model finds no word in {key!r}.", key=key)
             self.by_first.setdefault(parts[0], []).append((parts, row))
 
     def within(self, reading: Reading) -> Iterator[tuple[int, Span]]:
-        """The row of each wanted word in a text, and its tokens."""
-        for place, word in enumerate(reading.words):
+        """Yield the row and the token span of each matched word in a text."""
+        for index, word in enumerate(reading.words):
             for parts, row in self.by_first.get(word.name, ()):
-                run = reading.words[place : place + len(parts)]
+                run = reading.words[index : index + len(parts)]
                 if [each.name for each in run] == parts:
                     yield row, (run[0].first, run[-1].last)
 
 
 def read(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[Reading]:
-    """Each text's tokens, without what the model puts around them, and which of them make up each word."""
+    """Return the tokens of each text, without special tokens, and the token span of each word."""
     engine = tokenizer.engine
     if engine.pre_tokenizer is None:
         raise FirthError(
-            "unsupported_model", "This model's tokenizer ({kind}) does not cut text into words.", kind=tokenizer.kind
+            "unsupported_model",
+            "The tokenizer of this model ({kind}) does not split text into words.",
+            kind=tokenizer.kind,
         )
-    found = tokenizer._call(engine.encode_batch, checked_texts(texts), add_special_tokens=False)
-    return [Reading(each.ids, list(words_of(tokenizer, text, each))) for text, each in zip(texts, found, strict=True)]
+    encodings = tokenizer._call(engine.encode_batch, checked_texts(texts), add_special_tokens=False)
+    return [
+        Reading(each.ids, list(words_of(tokenizer, text, each))) for text, each in zip(texts, encodings, strict=True)
+    ]
 
 
 def words_of(tokenizer: SubwordTokenizer, text: str, encoding: Any) -> Iterator[Word]:
+    """Yield the words of an encoded text."""
     numbers, offsets = encoding.word_ids, encoding.offsets
     first, total = 0, len(numbers)
     while first < total:
@@ -72,7 +77,7 @@ def words_of(tokenizer: SubwordTokenizer, text: str, encoding: Any) -> Iterator[
         while last < total and numbers[last] == numbers[first]:
             last += 1
         begin, end = offsets[first][0], offsets[last - 1][1]
-        word = text[begin:end].strip()  # pieces of GPT-2 begin with the space before them
+        word = text[begin:end].strip()  # tokens of GPT-2 include the leading space
         if word:
             begin += len(text[begin:end]) - len(text[begin:end].lstrip())
             yield Word(word, tokenizer.normalize(word), begin, begin + len(word), first, last)
@@ -80,33 +85,34 @@ def words_of(tokenizer: SubwordTokenizer, text: str, encoding: Any) -> Iterator[
 
 
 def inside(word: Word, spans: Iterable[Span]) -> bool:
+    """Return whether a word lies in one of the token spans."""
     return any(first <= word.first < last for first, last in spans)
 
 
 def characters(reading: Reading, span: Span) -> tuple[int, int]:
-    """Where the words of these tokens begin and end."""
+    """Return the character range of a token span."""
     words = [word for word in reading.words if inside(word, [span])]
     return words[0].begin, words[-1].end
 
 
-def in_windows(reading: Reading, most: int) -> Iterator[Reading]:
-    """A text in parts of at most so many tokens, cut between words; a word that is longer itself is in none."""
-    if len(reading.ids) <= most:
+def in_windows(reading: Reading, limit: int) -> Iterator[Reading]:
+    """Yield parts of at most `limit` tokens, split between words; longer words are skipped."""
+    if len(reading.ids) <= limit:
         yield reading
         return
     part = list[Word]()
     for word in [*reading.words, None]:
-        if part and (word is None or word.last - part[0].first > most):
+        if part and (word is None or word.last - part[0].first > limit):
             start = part[0].first
             moved = [each._replace(first=each.first - start, last=each.last - start) for each in part]
             yield Reading(reading.ids[start : part[-1].last], moved)
             part = []
-        if word is not None and word.last - word.first <= most:
+        if word is not None and word.last - word.first <= limit:
             part.append(word)
 
 
 def chunks(corpus: Corpus) -> Iterator[tuple[list[str], int]]:
-    """Documents in lists, long ones cut at spaces, and the bytes read so far."""
+    """Yield lists of texts, with long documents split at spaces, and the bytes read so far."""
     texts, length = list[str](), 0
     for document, _, done in corpus.walk():
         for text in cut(document.text):
@@ -120,7 +126,7 @@ def chunks(corpus: Corpus) -> Iterator[tuple[list[str], int]]:
 
 
 def cut(text: str) -> Iterator[str]:
-    """Parts of at most `CHUNK` characters, each ended by a space as long as there is one."""
+    """Yield parts of at most `CHUNK` characters, split at spaces where possible."""
     start = 0
     while start < len(text):
         end = start + CHUNK

@@ -1,4 +1,4 @@
-"""What a user had, through few numbers, to what the user may like: the networks of Liang et al. 2018."""
+"""Autoencoders of user histories for recommendation (Liang et al. 2018)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firth.nets.autoencoder import Code
 
 
 class Baskets(NamedTuple):
-    """Rows of items with their weights: those of row r are `items[starts[r]:starts[r + 1]]`."""
+    """Weighted item lists; row r has `items[starts[r]:starts[r + 1]]`."""
 
     starts: Tensor  # (rows + 1,)
     items: Tensor
@@ -21,19 +21,20 @@ class Baskets(NamedTuple):
 
     @property
     def rows(self) -> Tensor:
-        """The row of each item."""
+        """Return the row number of each item."""
         return torch.repeat_interleave(torch.arange(len(self.starts) - 1, device=self.starts.device), self.sizes)
 
     @property
     def sizes(self) -> Tensor:
+        """Number of items per row."""
         return torch.diff(self.starts)
 
 
 class UserNet(nn.Module):
     """Items -> hidden layers -> code -> hidden layers -> a logit for each item.
 
-    `first` holds a row for each item, and a user's input is the weighted sum of them: the same as a dense layer over a
-    row of mostly zeros, without the zeros.
+    `first` has one row per item, and a user's input is the weighted sum of rows. This equals a dense layer on a sparse
+    row, without computing the zeros.
     """
 
     def __init__(self, items: int, hidden_sizes: tuple[int, ...], dim: int, variational: bool) -> None:
@@ -46,11 +47,11 @@ class UserNet(nn.Module):
         self.decoder = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(back))
         self.last = nn.Linear(back[-1], items)
         self.dim, self.variational = dim, variational
-        nn.init.normal_(self.first.weight, std=(2 / (items + sizes[0])) ** 0.5)  # as Glorot & Bengio 2010 have it
+        nn.init.normal_(self.first.weight, std=(2 / (items + sizes[0])) ** 0.5)  # Glorot & Bengio 2010
         nn.init.trunc_normal_(self.last.weight, std=(2 / (items + back[-1])) ** 0.5)
 
     def encode(self, baskets: Baskets, dropout: float = 0.0) -> Code:
-        """Each user's weights scaled to length 1; while learning, a share of the items is left out."""
+        """Return codes; each user's weights have unit length, and dropout removes items in training."""
         rows = baskets.rows
         squares = torch.zeros(len(baskets.starts) - 1, device=rows.device).to(baskets.weights)
         lengths = squares.index_add(0, rows, baskets.weights**2).sqrt()
@@ -64,15 +65,15 @@ class UserNet(nn.Module):
         return Code(mean, logvar.clamp(-12, 6))
 
     def decode(self, code: Tensor) -> Tensor:
-        """A logit for each item."""
+        """Return a logit for each item."""
         x = code
         for layer in self.decoder:
             x = torch.tanh(layer(x))
-        found: Tensor = self.last(x)
-        return found
+        logits: Tensor = self.last(x)
+        return logits
 
-    def surprise(self, logits: Tensor, baskets: Baskets) -> Tensor:
-        """−Σ weight · log p(item) of each row, p over all items."""
+    def negative_log_likelihood(self, logits: Tensor, baskets: Baskets) -> Tensor:
+        """Return −Σ weight · log p(item) of each row; p is the softmax over all items."""
         rows = baskets.rows
         logs = functional.log_softmax(logits, dim=1)[rows, baskets.items]
         return -torch.zeros(len(logits), device=logits.device).to(logs).index_add(0, rows, baskets.weights * logs)
