@@ -226,7 +226,7 @@ class Contextual(Protocol):
     def static(self, data: Any, words: int | Sequence[str] = 20_000, **settings: Any) -> Vectors:
         """Return one vector per word: the mean over its occurrences in `data`."""
 
-    def senses(self, texts: Sequence[str], word: str, pieces: str = "mean") -> Senses:
+    def senses(self, texts: Sequence[str], word: str, subword_pooling: str = "mean") -> Senses:
         """Return the vectors of a word in each text and their distances, per layer."""
 
 
@@ -247,7 +247,7 @@ class Candidate(NamedTuple):
     chance: float  # of being sampled, after temperature, top_k and top_p
 
 
-class Written(NamedTuple):
+class GeneratedToken(NamedTuple):
     """One generated token, and its candidates, most probable first."""
 
     token: Candidate
@@ -261,12 +261,12 @@ class Generates(Protocol):
     def generate(self, prompt: str = "", tokens: int | None = None, **settings: Any) -> Iterator[str]:
         """Yield text as it is generated, up to `tokens` tokens; by default 200, or what fits into the context."""
 
-    def write(
-        self, prompt: str = "", taken: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
-    ) -> list[Written]:
-        """Return generated tokens, each with its `k` best candidates; `taken` are tokens after the prompt."""
+    def generate_tokens(
+        self, prompt: str = "", generated: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
+    ) -> list[GeneratedToken]:
+        """Return generated tokens, each with its `k` best candidates; `generated` are tokens after the prompt."""
 
-    def taken(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
+    def token_probabilities(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
         """Return the probability of each of the given tokens after the prompt."""
 
 
