@@ -4,7 +4,7 @@
 
 Tables: scikit-learn's digits, breast cancer and wine; a generated one like California's districts; the invented
 world's people; and a corpus, the invented world's topics by their words. Each method learns from four fifths of the
-rows and is judged on the others: `firth compress` does the same. Of several seeds, figures are the mean.
+rows and is judged on the others: `firth evaluate compression` does the same. Of several seeds, figures are the mean.
 
 DATA holds people/lastfm/data1.txt (to learn from) and test1.txt (to be judged by). The settings of the networks are
 chosen, as ALS's were for people.py, by NDCG@100 on a fifth of data1 that teaches nothing; test1 is looked at with these
@@ -33,7 +33,7 @@ from benchmarks.words import machine  # noqa: E402
 
 import firth  # noqa: E402
 from firth import evaluate, maps  # noqa: E402
-from firth.cli.compress import compared, words_of  # noqa: E402
+from firth.cli.evaluate.compression import compare_compression, word_table  # noqa: E402
 from firth.data.splits import split  # noqa: E402
 from firth.data.world import World  # noqa: E402
 from firth.evaluate.compression import CompressionResult, CompressionScore  # noqa: E402
@@ -88,7 +88,7 @@ def tables() -> Iterator[tuple[str, firth.Table, list[str] | None, int, str]]:
     documents = list(WORLD.topics(1500))
     yield (
         "the world's topics (text)",
-        words_of([text for text, _ in documents]),
+        word_table([text for text, _ in documents]),
         [t for _, t in documents],
         10,
         "common",
@@ -99,7 +99,8 @@ def side_by_side(threads: int, seeds: int, found: dict[str, Any]) -> Iterator[di
     """What was found before, one table of it anew each time."""
     for name, table, labels, dim, numeric in tables():
         results = [
-            compared(table, labels, dim, firth.Run(threads=threads, seed=seed), numeric) for seed in range(1, seeds + 1)
+            compare_compression(table, labels, dim, firth.Run(threads=threads, seed=seed), numeric)
+            for seed in range(1, seeds + 1)
         ]
         result = mean_of(results)
         found[name] = {

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 from serving import serving
 
-from firth.cli.kinds import KINDS
+from firth.cli.data_kinds import DATA_KINDS
 from firth.core import registry
 from firth.core.errors import CODES
 from firth.core.options import options_of
@@ -161,7 +161,7 @@ def test_what_can_be_told_before_the_start_is_told(bench, change, said):
 def test_forms_ask_what_the_command_line_asks():
     """Every field of a form is a flag of `firth train` for that kind of data, and every kind has a form."""
     for kind, fields in FIELDS.items():
-        flags = {name.removeprefix("--") for names, _ in KINDS[kind].flags for name in names.split(", ")}
+        flags = {name.removeprefix("--") for names, _ in DATA_KINDS[kind].flags for name in names.split(", ")}
         assert {field.name for field in fields} <= flags, kind
     assert {registry.method(name).kind for name in registry.method_classes()} <= set(FIELDS)
 

@@ -11,7 +11,7 @@ import torch
 
 import firth
 from firth import Run, Table
-from firth.cli.compress import linear, rows_of
+from firth.cli.evaluate.compression import linear_codes, select_rows
 from firth.core.components import principal_components
 from firth.data.world import World
 from firth.evaluate.compression import lost_variance
@@ -126,11 +126,11 @@ def test_what_makes_it_worse_is_not_kept():
 def lost(table: Table, dim: int, seed: int) -> tuple[float, float]:
     """By an autoencoder and by PCA, of a fifth of the rows that neither learned from."""
     order = np.random.default_rng(seed).permutation(len(table))
-    learned, judged = (rows_of(table, np.sort(part)) for part in np.split(order, [len(order) * 4 // 5]))
+    learned, judged = (select_rows(table, np.sort(part)) for part in np.split(order, [len(order) * 4 // 5]))
     encoder = firth.OneHot(numeric="standardize").fit(learned)
     rows = encoder.transform(judged)
     model = firth.Autoencoder(dim=dim, epochs=40).fit(learned, RUN)
-    (_, pca), *_ = linear(encoder, learned, rows, dim)
+    (_, pca), *_ = linear_codes(encoder, learned, rows, dim)
     return lost_variance(rows, encoder.transform(model.reconstruct(judged))), lost_variance(rows, pca.rebuilt)
 
 
