@@ -136,7 +136,8 @@ class Jobs:
     ) -> Job:
         """`firth ARGUMENTS…` as a process; `done` is called with what it printed, once it has ended well."""
         with self._lock:
-            job = Job(next(self._numbers), arguments[0], title, list(arguments), dict(about), done, output)
+            verb = "train" if arguments[0] == "finetune" else arguments[0]  # one view shows both
+            job = Job(next(self._numbers), verb, title, list(arguments), dict(about), done, output)
             if output and any(other.output == output and other.status in ACTIVE for other in self._jobs.values()):
                 raise RequestError(409, f"{output.name} is being made; give another name.", code="output_exists")
             self._jobs[job.number] = job

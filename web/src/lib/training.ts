@@ -52,17 +52,19 @@ export const FAMILIES: Record<string, string> = {
 };
 
 const OPENED: Record<string, string> = {
-  labelled: "Labelled",
+  labelled: "LabeledTexts",
   table: "Table",
   graph: "Graph",
-  ratings: "Ratings",
-  pairs: "Pairs",
-  alike: "Alike",
+  ratings: "Interactions",
+  pairs: "TranslationPairs",
+  alike: "SimilarPairs",
   examples: "Examples",
-  "pair examples": "Examples",
   questions: "Questions",
-  "tagged words": "TaggedWords",
+  "tagged words": "TaggedSentences",
 };
+
+/** Kinds of data whose classes call the column of texts `text`. */
+const TEXT_COLUMN = new Set(["alike", "examples", "tagged words"]);
 
 export function usualFirst(options: Option[]): Option[] {
   const place = (option: Option) => (USUAL.includes(option.name) ? USUAL.indexOf(option.name) : USUAL.length);
@@ -95,8 +97,10 @@ export function trainCommand(run: Training, places: Places): string {
     if (typeof value === "boolean") return `--${value ? "" : "no-"}${flag}`;
     return `--${flag}=${sources.has(name) ? places.source(String(value)) : value}`;
   });
-  const start = run.start ? ["--start", places.model(run.start)] : [];
-  return command("firth", "train", run.method.name, places.data, ...flags, ...start, "-o", run.name);
+  const verb = run.method.family === "finetuning" ? "finetune" : "train";
+  const start = run.start ? [places.model(run.start)] : [];
+  const [base, continued] = run.method.needs_start ? [start, []] : [[], start.length ? ["--start", ...start] : []];
+  return command("firth", verb, run.method.name, ...base, places.data, ...flags, ...continued, "-o", run.name);
 }
 
 /** The lines below `import firth`. */
@@ -105,7 +109,7 @@ export function trainPython(run: Training, places: Places): string {
   const data = Object.entries(run.data).map(([name, value]) => {
     const kind = kinds.get(name);
     const read = kind === "columns" ? String(value).split(",").map((one) => one.trim()) : kind === "source" ? places.source(String(value)) : value;
-    return [name.replace("-column", ""), read];
+    return [name === "column" && TEXT_COLUMN.has(run.method.kind) ? "text" : name.replace("-column", ""), read];
   });
   const opened = [python(places.data), keywords(Object.fromEntries(data))].filter(Boolean).join(", ");
   const how = [

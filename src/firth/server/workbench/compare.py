@@ -31,14 +31,20 @@ class Comparing(BaseModel):
 
 @router.post("/compare")
 def compare(request: Request, asked: Comparing) -> dict[str, Any]:
-    """Begins it; the job's result is what `firth compare --json` prints."""
+    """Begins it; the job's result is what `firth compare models --json` prints."""
     workspace: Workspace = request.app.state.workspace
     if len(set(asked.models)) < 2 and not asked.source:
         raise FirthError("too_few", "Choose two models, or data to measure one on.")
     paths = {name: str(workspace.models.path(name)) for name in asked.models}
-    arguments = ["compare", *(path if {"=", "/"} & {*name} else f"{name}={path}" for name, path in paths.items())]
+    arguments = ["compare", "models"]
+    arguments += [path if {"=", "/"} & {*name} else f"{name}={path}" for name, path in paths.items()]
     if asked.source:
-        arguments += ["--data", str(workspace.source(asked.source)), f"--unit={asked.unit}", f"--texts={asked.texts}"]
+        arguments += [
+            "--data",
+            str(workspace.source(asked.source)),
+            f"--unit={asked.unit}",
+            f"--sample-size={asked.texts}",
+        ]
         columns = {name: getattr(asked, name) for name in ("column", "title", "label")}
         arguments += [f"--{name}={value}" for name, value in columns.items() if value]
     tests = {name: getattr(asked, name) for name in ("analogies", "similarity")}

@@ -149,7 +149,7 @@ def make(request: Request, asked: Indexing) -> dict[str, Any]:
             409, f"There is an index {asked.name!r} already; give another name.", field="name", code="output_exists"
         )
     folder = workspace.output(asked.name)
-    arguments = ["index", str(workspace.models.path(asked.model)), str(workspace.source(asked.source))]
+    arguments = ["index", "build", str(workspace.models.path(asked.model)), str(workspace.source(asked.source))]
     arguments += ["-o", str(folder), f"--unit={asked.unit}", "--json"]
     arguments += [f"--{name}={value}" for name in ("column", "key") if (value := getattr(asked, name))]
     arguments += [f"--attributes={','.join(asked.attributes)}"] if asked.attributes else []

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from firth.core import registry
 from firth.core.errors import FirthError
+from firth.core.method import Method
 from firth.core.options import Option, build_settings, options_of
 from firth.core.run import Run
 from firth.server.errors import RequestError
@@ -33,7 +34,8 @@ UNIT = Field("unit", "What one document of a text file is.", "choice", ("line", 
 TEXT = Field("column", "The text's column.")
 DEV = Field("dev", "Data to choose and stop by; else a part is held out.", "source")
 EXAMPLES = (
-    Field("text", "The texts' column.", needed=True),
+    Field("column", "The texts' column.", needed=True),
+    Field("other", "The column of the second texts, for text pairs."),
     Field("label", "The column to be learned.", needed=True),
     Field("columns", "Other columns to learn from.", "columns"),
     DEV,
@@ -62,19 +64,18 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field("target", "The targets' column.", needed=True),
     ),
     "alike": (
-        Field("text", "The texts' column."),
+        Field("column", "The texts' column."),
         Field("other", "Pairs: the texts that are like them."),
         Field("negative", "Pairs: texts that are not."),
         Field("score", "Pairs: how alike they are."),
     ),
     "examples": EXAMPLES,
-    "pair examples": (EXAMPLES[0], Field("other", "The second texts' column.", needed=True), *EXAMPLES[1:]),
     "questions": (
         *(Field(f"{name}-column", f"The {name}s' column.", needed=True) for name in ("question", "passage", "answer")),
         DEV,
     ),
     "tagged words": (
-        Field("text", "The words' column.", needed=True),
+        Field("column", "The words' column.", needed=True),
         Field("tags", "The tags' column.", needed=True),
         DEV,
     ),
@@ -176,14 +177,21 @@ def arguments(workspace: Workspace, asked: Training) -> list[str]:
             detail=what,
             fields=", ".join(fields) or "nothing",
         )
-    found = ["train", asked.method, str(workspace.source(asked.source))]
+    start = [str(workspace.models.path(asked.start))] if asked.start else []
+    found = [*command_words(method), *(start if method.needs_start else []), str(workspace.source(asked.source))]
     for name, value in {**asked.data, **asked.options, **asked.run}.items():
         if name in fields and fields[name].kind == "source":
             value = str(workspace.source(str(value)))
         elif name in paths and value:
             value = str(workspace.inside(str(value), name))
         found += flag(name, value)
-    return [*found, "--start", str(workspace.models.path(asked.start))] if asked.start else found
+    return [*found, "--start", *start] if start and not method.needs_start else found
+
+
+def command_words(method: type[Method]) -> list[str]:
+    """Return the command that trains a method: `firth train METHOD` or `firth finetune TASK`."""
+    name = method.method_name()
+    return ["finetune" if registry.family_of(name) == "finetuning" else "train", name]
 
 
 def flag(name: str, value: bool | int | float | str) -> list[str]:
