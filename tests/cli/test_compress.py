@@ -48,23 +48,28 @@ def call(folder, monkeypatch):
 
 
 def test_rows_are_made_up(call):
-    rows = json.loads(call("sample", "vae", "-n", 4, "--json").stdout)
+    rows = json.loads(call("generate", "rows", "vae", "-n", 4, "--json").stdout)
     assert len(rows) == 4 and list(rows[0]) == ["a", "b", "kind"] and {row["kind"] for row in rows} <= {"old", "new"}
-    assert json.loads(call("sample", "vae", "-n", 4, "--json", "--seed", 2).stdout) != rows
-    call("sample", "vae", "-n", 5, "-o", "s.csv")
-    call("sample", "vae", "-n", 5, "-o", "s.parquet", "--expected", "--prior")
+    assert json.loads(call("generate", "rows", "vae", "-n", 4, "--json", "--seed", 2).stdout) != rows
+    call("generate", "rows", "vae", "-n", 5, "-o", "s.csv")
+    call("generate", "rows", "vae", "-n", 5, "-o", "s.parquet", "--expected", "--prior")
     assert pyarrow.csv.read_csv("s.csv").num_rows == pyarrow.parquet.read_table("s.parquet").num_rows == 5
-    assert len(call("sample", "autoencoder", "-n", 3, "--between", 1, 2, "--of", "t.csv").stdout.splitlines()) == 4
-    call("sample", "vae", "-n", 2, "-o", "s.jsonl")
+    assert (
+        len(call("generate", "rows", "autoencoder", "-n", 3, "--between", 1, 2, "--of", "t.csv").stdout.splitlines())
+        == 4
+    )
+    call("generate", "rows", "vae", "-n", 2, "-o", "s.jsonl")
     assert len(firth.Table("s.jsonl")) == 2
 
 
 def test_rows_are_rebuilt_and_the_odd_ones_named(call, folder):
     (folder / "odd.csv").write_text((folder / "t.csv").read_text() + "9,9,old,strange\n")
-    told = json.loads(call("reconstruct", "autoencoder", "odd.csv", "-k", 2, "-o", "r.csv", "--json").stdout)
+    told = json.loads(
+        call("inspect", "reconstruction", "autoencoder", "odd.csv", "-k", 2, "-o", "r.csv", "--json").stdout
+    )
     assert told["rows"] == 121 and told["odd"][0]["row"] == 121 and list(told["columns"]) == ["a", "b", "kind"]
     assert firth.Table("r.csv").names == ["a", "b", "kind"]
-    text = call("reconstruct", "autoencoder", "odd.csv", "-k", 2, "--errors", "e.tsv").stdout
+    text = call("inspect", "reconstruction", "autoencoder", "odd.csv", "-k", 2, "--errors", "e.tsv").stdout
     assert "most of it in" in text and len(firth.Table("e.tsv")) == 121
 
 
@@ -76,7 +81,20 @@ def test_codes_have_keys(call):
 
 def test_methods_are_compared(call, folder):
     told = json.loads(
-        call("compress", "t.csv", "--dim", 1, "--label", "kind", "--columns", "a,b", "--epochs", 20, "--json").stdout
+        call(
+            "evaluate",
+            "compression",
+            "t.csv",
+            "--dim",
+            1,
+            "--label",
+            "kind",
+            "--columns",
+            "a,b",
+            "--epochs",
+            20,
+            "--json",
+        ).stdout
     )
     assert list(told["methods"]) == [
         "the rows themselves", "PCA", "LSA", "Autoencoder", "VAE", "columns drawn alone"
@@ -85,10 +103,12 @@ def test_methods_are_compared(call, folder):
     assert found["PCA"]["lost"] < 0.01 < found["LSA"]["lost"] + 0.02 and found["PCA"]["probe"] > 0.8
     assert found["VAE"]["told_apart"] < found["columns drawn alone"]["told_apart"]
     (folder / "gap.csv").write_text((folder / "t.csv").read_text() + "1,2,,x\n")
-    gap = call("compress", "gap.csv", "--dim", 1, "--label", "kind", "--columns", "a,b", "--epochs", 1, "--json")
+    gap = call(
+        "evaluate", "compression", "gap.csv", "--dim", 1, "--label", "kind", "--columns", "a,b", "--epochs", 1, "--json"
+    )
     assert "1 of 121 rows have no kind and are left out; the first is row 121" in gap.stderr
     assert json.loads(gap.stdout)["rows"] == told["rows"]
-    text = call("compress", "t.csv", "--text", "kind", "--dim", 1, "--epochs", 2).stdout
+    text = call("evaluate", "compression", "t.csv", "--column", "kind", "--dim", 1, "--epochs", 2).stdout
     assert "neighbours kept" in text and "24 rows" in text
 
 
@@ -97,7 +117,7 @@ def test_vectors_are_squeezed(call, folder):
     vectors = firth.Vectors([f"w{i}" for i in range(40)], random.normal(size=(40, 6)))
     firth.write_vectors(vectors, folder / "words.bin")
     call("train", "autoencoder", "words.bin", "-o", "squeezed", "--dim", 3, "--epochs", 3)
-    assert "w3" in call("neighbors", "squeezed", "w1", "-k", 39).stdout
+    assert "w3" in call("query", "neighbors", "squeezed", "w1", "-k", 39).stdout
     assert (
         "finished already"
         in call("train", "autoencoder", "words.bin", "-o", "squeezed", "--dim", 3, "--epochs", 3).stdout
@@ -124,14 +144,14 @@ def test_pictures(call, folder):
 def test_what_is_wrong_is_said(call, folder):
     (folder / "empty.csv").write_text("a,b,kind\n")
     for message, arguments in (
-        ("can't make up rows (autoencoder)", ("sample", "autoencoder")),
-        ("Rows are numbered from 0 to 119; got 199", ("sample", "vae", "--between", 1, 200, "--of", "t.csv")),
-        ("written as .csv, .tsv, .jsonl or .parquet; got s.txt", ("sample", "vae", "-o", "s.txt")),
-        ("has no rows", ("reconstruct", "vae", "empty.csv")),
-        ("no column 'kind'", ("reconstruct", "vae", "p.csv")),
-        ("at least 50 rows", ("compress", "s2.csv")),
+        ("can't make up rows (autoencoder)", ("generate", "rows", "autoencoder")),
+        ("Rows are numbered from 0 to 119; got 199", ("generate", "rows", "vae", "--between", 1, 200, "--of", "t.csv")),
+        ("written as .csv, .tsv, .jsonl or .parquet; got s.txt", ("generate", "rows", "vae", "-o", "s.txt")),
+        ("has no rows", ("inspect", "reconstruction", "vae", "empty.csv")),
+        ("no column 'kind'", ("inspect", "reconstruction", "vae", "p.csv")),
+        ("at least 50 rows", ("evaluate", "compression", "s2.csv")),
         ("needs rows of 9 × 9 = 81 pixels", ("plot", "images", "pixels", "p.csv", "--shape", "9x9", "-o", "x.png")),
     ):
         (folder / "s2.csv").write_text("a\n1\n2\n")
         assert message in call(*arguments, code=1).stderr
-    assert "--between needs --of" in call("sample", "vae", "--between", 1, 2, code=2).stderr
+    assert "--between needs --of" in call("generate", "rows", "vae", "--between", 1, 2, code=2).stderr

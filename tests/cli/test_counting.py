@@ -33,7 +33,7 @@ def train(call, data, tmp_path):
 @pytest.mark.parametrize("method, options", [("counts", []), ("tfidf", ["--idf", "smooth"]), ("lsa", ["--dim", "2"])])
 def test_words_have_neighbours(method, options, train, call):
     folder = train(method, *options)
-    found = call("neighbors", folder, "sat", "-k", "2", "--json")
+    found = call("query", "neighbors", folder, "sat", "-k", "2", "--json")
     assert found.exit_code == 0, found.output
     assert {hit.key for hit in firth.load(folder).words.neighbors("sat", 2)} == {"the", "on"}
     assert '"the"' in found.output and '"on"' in found.output

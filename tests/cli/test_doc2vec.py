@@ -27,7 +27,7 @@ def news(call, data, tmp_path):
     options = ["--key", "id", "--column", "text", "--tags", "topics,half", "--dim", 20, "--min-count", 2]
     result = call("train", "doc2vec", data, "-o", tmp_path / "news", "--epochs", 10, *options)
     assert result.exit_code == 0, result.output
-    assert f"firth neighbors {tmp_path / 'news'} KEY" in result.output
+    assert f"firth query neighbors {tmp_path / 'news'} KEY" in result.output
     return tmp_path / "news"
 
 
@@ -71,8 +71,10 @@ def test_what_is_refused(news, call, data, place, tmp_path):
     assert "is plain text, without a column" in problem("train", "doc2vec", plain, "-o", tmp_path / "p", "--tags", "t")
     assert "room for one vector a document" in problem(*train, "--tags", "half", "--mode", "dm_concat")
     assert "No such option" in problem("train", "skipgram", data, "-o", tmp_path / "s", "--tags", "half")
-    assert "has no table 'words'; it has documents, tags" in problem("neighbors", news, "the", "--table", "words")
-    assert "No vector for 'n999'" in problem("neighbors", news, "n999")
-    assert "--texts goes with" in problem("neighbors", news, "n1", "--texts", "--together")
-    assert "no model of documents (skipgram)" in problem("neighbors", place / "model", "king", "--texts")
+    assert "has no table 'words'; it has documents, tags" in problem(
+        "query", "neighbors", news, "the", "--table", "words"
+    )
+    assert "No vector for 'n999'" in problem("query", "neighbors", news, "n999")
+    assert "--texts goes with" in problem("query", "neighbors", news, "n1", "--texts", "--together")
+    assert "no model of documents (skipgram)" in problem("query", "neighbors", place / "model", "king", "--texts")
     assert not (tmp_path / "other").exists()

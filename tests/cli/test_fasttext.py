@@ -33,9 +33,9 @@ def folder(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_trained_asked_and_embedded(call, text, tmp_path):
     options = ["--dim", "12", "--epochs", "1", "--buckets", "9000", "--objective", "cbow", "--minn", "2"]
-    assert "Next: firth neighbors" in output(call("train", "fasttext", text, "-o", tmp_path / "m", *options))
-    assert "kingish" in output(call("neighbors", tmp_path / "m", "kingish", "-k", "3", "--json"))
-    output(call("similarity", tmp_path / "m", "kingish", "king"))
+    assert "Next: firth query neighbors" in output(call("train", "fasttext", text, "-o", tmp_path / "m", *options))
+    assert "kingish" in output(call("query", "neighbors", tmp_path / "m", "kingish", "-k", "3", "--json"))
+    output(call("query", "similarity", tmp_path / "m", "kingish", "king"))
     (tmp_path / "t.txt").write_text("the kingish one\n")
     row = json.loads(output(call("embed", tmp_path / "m", tmp_path / "t.txt", "--smoothing", "0.001")))
     assert row["unknown"] == 0 and len(row["vector"]) == 12
@@ -53,7 +53,7 @@ def test_a_model_becomes_a_file_and_a_folder_again(call, folder, tmp_path, suffi
     assert f"a model folder in {back}" in output(call("convert", file, back))
     output(call("verify", back))
     for path in (file, back):
-        assert output(call("neighbors", path, "kingish", "-k", "4"))
+        assert output(call("query", "neighbors", path, "kingish", "-k", "4"))
     output(call("convert", file, tmp_path / "v.vec"))
     assert len(firth.read_vectors(tmp_path / "v.vec")) == len(model.vocabulary)
     facts = json.loads(output(call("info", file, "--json")))
@@ -90,7 +90,7 @@ def test_word2vec_binary_when_asked_for(call, folder, tmp_path):
 
 def test_files_of_fasttext_are_opened_as_they_are(call, fasttext_files, tmp_path, place):
     file = fasttext_files["skipgram"]
-    assert output(call("neighbors", file, "king", "unkingly", "-k", "3"))
+    assert output(call("query", "neighbors", file, "king", "unkingly", "-k", "3"))
     (tmp_path / "three.txt").write_text("the king\nthe queen\n🙂 naïve\n", encoding="utf-8")
     assert "3 rows" in output(call("embed", file, tmp_path / "three.txt", "-o", tmp_path / "rows.npy"))
     output(call("evaluate", file, "--analogies", place / "questions.txt"))
@@ -102,7 +102,12 @@ def test_files_of_fasttext_are_opened_as_they_are(call, fasttext_files, tmp_path
 
 def test_damaged_files_are_one_line(call, fasttext_files, tmp_path):
     (tmp_path / "cut.bin").write_bytes(fasttext_files["skipgram"].read_bytes()[:5000])
-    for verb in (["info"], ["neighbors", "king"], ["convert", tmp_path / "x.vec"], ["embed", tmp_path / "cut.bin"]):
+    for verb in (
+        ["info"],
+        ["query", "neighbors", "king"],
+        ["convert", tmp_path / "x.vec"],
+        ["embed", tmp_path / "cut.bin"],
+    ):
         refused(call(verb[0], tmp_path / "cut.bin", *verb[1:]), "cut.bin", "cut or damaged")
     (tmp_path / "not.ftz").write_bytes(b"nothing")
     refused(call("embed", tmp_path / "not.ftz", tmp_path / "cut.bin"), "not.ftz is a file")

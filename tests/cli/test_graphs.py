@@ -25,8 +25,8 @@ def test_train_ask_and_evaluate(call, files, tmp_path):
     trained = call(*command)
     assert trained.exit_code == 0, trained.output
     assert "nodes" in trained.stdout and "120" in trained.stdout and "steps/s" in trained.stdout
-    assert f"firth neighbors {tmp_path / 'g'} NODE" in trained.stdout
-    hits = json.loads(call("neighbors", tmp_path / "g", "p7", "-k", 3, "--json").stdout)
+    assert f"firth query neighbors {tmp_path / 'g'} NODE" in trained.stdout
+    hits = json.loads(call("query", "neighbors", tmp_path / "g", "p7", "-k", 3, "--json").stdout)
     assert len(hits[0]["neighbors"] if isinstance(hits, list) else hits) and "p" in json.dumps(hits)
     told = call("evaluate", tmp_path / "g", "--nodes", files / "labels.txt", "--splits", 2, "--json")
     assert told.exit_code == 0, told.output

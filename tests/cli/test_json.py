@@ -70,7 +70,9 @@ def test_every_command_has_the_flag():
     assert len(LEAVES) > 50 and without == []
 
 
-@pytest.mark.parametrize(("words", "command"), LEAVES, ids=lambda each: " ".join(each) if type(each) is tuple else "")
+@pytest.mark.parametrize(
+    ("inspect", "words", "command"), LEAVES, ids=lambda each: " ".join(each) if type(each) is tuple else ""
+)
 def test_bad_input_is_an_object(call, tmp_path, monkeypatch, words, command):
     monkeypatch.chdir(tmp_path)
     Path("file.txt").write_text("a file where a folder should be")
@@ -80,7 +82,9 @@ def test_bad_input_is_an_object(call, tmp_path, monkeypatch, words, command):
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize(("words", "command"), LEAVES, ids=lambda each: " ".join(each) if type(each) is tuple else "")
+@pytest.mark.parametrize(
+    ("inspect", "words", "command"), LEAVES, ids=lambda each: " ".join(each) if type(each) is tuple else ""
+)
 def test_a_wrong_flag_is_an_object(call, words, command):
     result = call(*words, "--no-such-flag", "--json")
     assert result.exit_code == 2 and last_error(result.stderr)["code"] == "usage"
@@ -115,7 +119,7 @@ def test_errors_of_groups_are_objects(call, tmp_path, monkeypatch, line, code):
 
 
 def test_the_flag_behind_two_dashes_is_a_word(call, model):
-    assert call("neighbors", model, "--", "--json").stderr.startswith("firth: ")
+    assert call("query", "neighbors", model, "--", "--json").stderr.startswith("firth: ")
 
 
 @pytest.mark.parametrize(

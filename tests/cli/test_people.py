@@ -39,9 +39,9 @@ def test_train_and_recommend(call, files, tmp_path, method):
     assert trained.exit_code == 0, trained.output
     assert (
         trained.stdout.split()[:4] == ["users", "200", "items", "80"]
-        and f"Next: firth recommend {tmp_path / 'm'} --user USER" in trained.stdout
+        and f"Next: firth query recommend {tmp_path / 'm'} --user USER" in trained.stdout
     )
-    result = call("recommend", tmp_path / "m", "--user", "u3", "-k", 4, "--json")
+    result = call("query", "recommend", tmp_path / "m", "--user", "u3", "-k", 4, "--json")
     hits = json.loads(result.stdout)["u3"]
     had = firth.Interactions(files / "train.tsv").histories()["u3"]
     assert len(hits) == 4 and not {hit["key"] for hit in hits} & set(had)
@@ -51,29 +51,29 @@ def test_train_and_recommend(call, files, tmp_path, method):
 
 
 def test_recommend_for_someone_new(call, als):
-    plain = call("recommend", als, "--items", "i3,i5", "-k", 3)
+    plain = call("query", "recommend", als, "--items", "i3,i5", "-k", 3)
     assert plain.exit_code == 0 and len(plain.stdout.splitlines()) == 3 and "i3 " not in plain.stdout
-    weighed = call("recommend", als, "--items", "i3=5,i5=1", "-k", 3, "--json")
+    weighed = call("query", "recommend", als, "--items", "i3=5,i5=1", "-k", 3, "--json")
     expected = firth.load(als).recommend_for({"i3": 5.0, "i5": 1.0}, 3)
     assert json.loads(weighed.stdout)["i3=5,i5=1"] == [hit._asdict() for hit in expected]
-    both = call("recommend", als, "--user", "u1", "--user", "u2", "-k", 2, "--seen")
+    both = call("query", "recommend", als, "--user", "u1", "--user", "u2", "-k", 2, "--seen")
     assert both.stdout.splitlines()[0] == "u1:" and len(both.stdout.splitlines()) == 6
 
 
 def test_other_questions_to_the_table_of_users(call, als):
     users = firth.load(als).tables["users"]
-    alike = call("similarity", als, "u1", "u2", "--table", "users", "--json")
+    alike = call("query", "similarity", als, "u1", "u2", "--table", "users", "--json")
     assert json.loads(alike.stdout)["score"] == pytest.approx(users.similarity("u1", "u2"))
-    found = call("analogy", als, "u1", "u2", "u3", "-k", 2, "--table", "users", "--json")
+    found = call("query", "analogy", als, "u1", "u2", "u3", "-k", 2, "--table", "users", "--json")
     assert [hit["key"] for hit in json.loads(found.stdout)] == [hit.key for hit in users.analogy("u1", "u2", "u3", 2)]
-    odd = call("similarity", als, "u1", "u2", "u3", "--odd", "--table", "users")
+    odd = call("query", "similarity", als, "u1", "u2", "u3", "--odd", "--table", "users")
     assert odd.stdout.strip() == odd_one_out(users, ["u1", "u2", "u3"])
 
 
 def test_neighbors_of_items_and_of_users(call, als):
-    items = call("neighbors", als, "i3", "-k", 2, "--together", "--json")
+    items = call("query", "neighbors", als, "i3", "-k", 2, "--together", "--json")
     assert all(hit["key"].startswith("i") for hit in json.loads(items.stdout))
-    users = call("neighbors", als, "u3", "-k", 2, "--together", "--json", "--table", "users")
+    users = call("query", "neighbors", als, "u3", "-k", 2, "--together", "--json", "--table", "users")
     assert json.loads(users.stdout) == [hit._asdict() for hit in firth.load(als).users.neighbors("u3", 2)]
 
 
@@ -106,14 +106,17 @@ def test_evaluate_without_the_baselines(call, als, files):
 
 
 BAD = {
-    "unknown user": (("recommend", "ALS", "--user", "nobody"), "say what they had: `firth recommend --items A,B`"),
-    "unknown item": (("recommend", "ALS", "--items", "nothing"), "No vector for 'nothing'"),
-    "weights for some": (("recommend", "ALS", "--items", "i3,i4=2"), "all items a number or none"),
-    "weight that is none": (("recommend", "ALS", "--items", "i3=lots"), "A=2,B=5; got 'i3=lots'"),
-    "unknown table": (("neighbors", "ALS", "u3", "--table", "words"), "no table 'words'; it has items, users"),
+    "unknown user": (
+        ("query", "recommend", "ALS", "--user", "nobody"),
+        "say what they had: `firth query recommend --items A,B`",
+    ),
+    "unknown item": (("query", "recommend", "ALS", "--items", "nothing"), "No vector for 'nothing'"),
+    "weights for some": (("query", "recommend", "ALS", "--items", "i3,i4=2"), "all items a number or none"),
+    "weight that is none": (("query", "recommend", "ALS", "--items", "i3=lots"), "A=2,B=5; got 'i3=lots'"),
+    "unknown table": (("query", "neighbors", "ALS", "u3", "--table", "words"), "no table 'words'; it has items, users"),
     "two files": (("train", "als", "train.tsv", "test.tsv", "-o", "m"), "A set of ratings is one file; got 2"),
     "no such column": (("train", "als", "stars.csv", "-o", "m", "--user", "whom"), "no column 'whom'"),
-    "words to recommend": (("recommend", "WORDS", "--user", "u3"), "does not recommend (skipgram)"),
+    "words to recommend": (("query", "recommend", "WORDS", "--user", "u3"), "does not recommend (skipgram)"),
     "words to evaluate": (("evaluate", "WORDS", "--ratings", "test.tsv"), "does not recommend"),
     "no weights": (("train", "als", "bad.csv", "-o", "m"), "bad.csv, row 2: the weight must be a number; got 'much'"),
     "negative": (("train", "bpr", "negative.csv", "-o", "m"), "weights of at least 0"),
@@ -133,7 +136,7 @@ def test_bad_input_is_one_line(call, als, files, model, name, tmp_path):
 
 def test_recommend_needs_to_know_for_whom(call, als):
     for arguments in ((), ("--user", "u1", "--items", "i1")):
-        result = call("recommend", als, *arguments)
+        result = call("query", "recommend", als, *arguments)
         assert result.exit_code == 2 and "--user USER" in result.stderr
 
 
@@ -148,9 +151,10 @@ def test_the_vectors_of_users_are_written(call, als, tmp_path):
 
 def test_neighbors_tells_the_table_that_has_the_key(call, als):
     assert (
-        "No vector for 'u3' among the items; the users have one: --table users." in call("neighbors", als, "u3").stderr
+        "No vector for 'u3' among the items; the users have one: --table users."
+        in call("query", "neighbors", als, "u3").stderr
     )
-    assert "No vector for 'x3'" in call("neighbors", als, "x3").stderr
+    assert "No vector for 'x3'" in call("query", "neighbors", als, "x3").stderr
 
 
 def test_evaluate_reads_the_columns_that_train_reads(call, als, files, tmp_path):
@@ -169,15 +173,15 @@ def test_a_test_without_news_is_said_in_words(call, als, files):
 
 
 def test_unknown_items_are_counted(call, als):
-    plain = call("recommend", als, "--items", "i3,i5", "-k", 3, "--json")
-    odd = call("recommend", als, "--items", "i3,no-such,i5", "-k", 3, "--json")
+    plain = call("query", "recommend", als, "--items", "i3,i5", "-k", 3, "--json")
+    odd = call("query", "recommend", als, "--items", "i3,no-such,i5", "-k", 3, "--json")
     assert odd.exit_code == 0 and "no-such" in odd.stderr
     told, expected = json.loads(odd.stdout), json.loads(plain.stdout)
     assert told["i3,no-such,i5"] == expected["i3,i5"]
     assert told["unknown_items"] == {"count": 1, "names": ["no-such"]}
     assert expected["unknown_items"] == {"count": 0, "names": []}
     for items in ("no-such,nor-such", "no-such"):
-        none = call("recommend", als, "--items", items, "--json")
+        none = call("query", "recommend", als, "--items", items, "--json")
         error = json.loads(none.stderr)["error"]
         assert none.exit_code == 1 and error["code"] == "unknown_key", none.output
-    assert "unknown_items" not in json.loads(call("recommend", als, "--user", "u1", "--json").stdout)
+    assert "unknown_items" not in json.loads(call("query", "recommend", als, "--user", "u1", "--json").stdout)

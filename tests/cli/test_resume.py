@@ -71,7 +71,7 @@ def test_a_stopped_run_leaves_a_checkpoint_and_says_so(start, call, text, tmp_pa
     assert err.splitlines()[-1] == "firth: stopped; the same command goes on from here."
     told = call("info", tmp_path / "m").output
     assert "unfinished run" in told and "firth train cbow" in told
-    asked = call("neighbors", tmp_path / "m", "king")
+    asked = call("query", "neighbors", tmp_path / "m", "king")
     assert asked.exit_code == 1 and "unfinished run" in asked.stderr
     other = call(*command[:-1], 199)
     assert other.exit_code == 1 and "epochs was 200, now 199" in other.stderr

@@ -1,4 +1,4 @@
-"""`firth index` and `firth search`: from texts to answers, gone on with after a kill, and what is refused."""
+"""`firth index build` and `firth search`: from texts to answers, gone on with after a kill, and what is refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,16 @@ def indexed(records, place):
 
     target = records / "index"
     options = ["--key", "id", "--column", "text", "--attributes", "year,author"]
-    command = ["index", str(place / "model"), str(records / "docs.jsonl"), "-o", str(target), *options, "--json"]
+    command = [
+        "index",
+        "build",
+        str(place / "model"),
+        str(records / "docs.jsonl"),
+        "-o",
+        str(target),
+        *options,
+        "--json",
+    ]
     result = CliRunner().invoke(cli, command, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
@@ -91,7 +100,7 @@ def test_csv_gives_the_same_index_as_json_lines(call, records, indexed, model):
     """Numbers are numbers, an empty field is none: also where csv has texts only."""
     target = records / "from-csv"
     options = ("--key", "id", "--column", "text", "--attributes", "year,author")
-    assert call("index", model, records / "docs.csv", "-o", target, *options).exit_code == 0
+    assert call("index", "build", model, records / "docs.csv", "-o", target, *options).exit_code == 0
     a, b = Index.open(indexed), Index.open(target)
     assert str(a.columns["year"]) == str(b.columns["year"]) == "int64"
     assert [len(index.search("king", 100, mode="words", where="year > 2010")) for index in (a, b)]
@@ -110,7 +119,9 @@ def test_attributes_that_change_their_kind_on_the_way(call, model, tmp_path, mon
     }
     rows = [{"text": "king", **{name: each[i] for name, each in values.items()}} for i in range(4)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = call("index", model, tmp_path / "rows.jsonl", "-o", tmp_path / "i", "--attributes", ",".join(values))
+    done = call(
+        "index", "build", model, tmp_path / "rows.jsonl", "-o", tmp_path / "i", "--attributes", ",".join(values)
+    )
     assert done.exit_code == 0, done.output
     index = Index.open(tmp_path / "i")
     kinds = {name: str(kind) for name, kind in index.columns.items() if name in values}
@@ -125,7 +136,7 @@ def test_json_of_attributes_that_json_has_not(call, model, tmp_path):
     table = {"text": ["king", "queen"], "days": [[day], []], "share": [math.inf, 0.5], "of": [{"day": day}] * 2}
     pyarrow.parquet.write_table(pyarrow.table(table), tmp_path / "rows.parquet")
     options = ("--column", "text", "--attributes", "days,share,of")
-    assert call("index", model, tmp_path / "rows.parquet", "-o", tmp_path / "i", *options).exit_code == 0
+    assert call("index", "build", model, tmp_path / "rows.parquet", "-o", tmp_path / "i", *options).exit_code == 0
     found = json.loads(call("search", tmp_path / "i", "king", "-k", 1, "--json").stdout)[0]["attributes"]
     assert found == {"text": "king", "days": ["2024-05-01"], "share": None, "of": {"day": "2024-05-01"}}
 
@@ -141,7 +152,7 @@ def test_explained(call, indexed):
 
 
 def test_the_same_command_again_does_nothing(call, model, text, tmp_path):
-    command = ("index", model, text, "-o", tmp_path / "index")
+    command = ("index", "build", model, text, "-o", tmp_path / "index")
     assert "12,000 texts" in call(*command).stdout
     before = (tmp_path / "index" / "index.json").read_bytes()
     assert "already finished" in call(*command).stdout
@@ -160,7 +171,7 @@ def test_a_killed_run_goes_on(call, start, model, tmp_path):
     lines = [f"the king met the queen number{i}" for i in range(80_000)]
     (tmp_path / "many.txt").write_text("\n".join(lines) + "\n")
     target = tmp_path / "index"
-    command = ("index", model, tmp_path / "many.txt", "-o", target)
+    command = ("index", "build", model, tmp_path / "many.txt", "-o", target)
     process = start(*command)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
@@ -173,7 +184,7 @@ def test_a_killed_run_goes_on(call, start, model, tmp_path):
     assert 0 < len(begun) < 80_000 and begun.about["finished"] is False
     assert "yes" in next(line for line in call("info", target).stdout.splitlines() if line.startswith("unfinished"))
     assert "is unfinished, with " in call("search", target, "king").stderr
-    assert "is an index, which `firth search` asks" in call("neighbors", target, "king").stderr
+    assert "is an index, which `firth search` asks" in call("query", "neighbors", target, "king").stderr
     told = json.loads(call(*command, "--json").stdout)
     assert (told["status"], told["rows"]) == ("resumed", 80_000)
     index = Index.open(target)
@@ -194,7 +205,7 @@ def test_info_and_verify(call, indexed):
 
 def test_altered_files_are_named(call, model, tmp_path):
     (tmp_path / "few.txt").write_text("the king\nthe queen\n")
-    assert call("index", model, tmp_path / "few.txt", "-o", tmp_path / "index").exit_code == 0
+    assert call("index", "build", model, tmp_path / "few.txt", "-o", tmp_path / "index").exit_code == 0
     path = tmp_path / "index" / "segment-1.arrow"
     data = bytearray(path.read_bytes())
     data[len(data) // 3] ^= 1
@@ -206,33 +217,45 @@ def test_altered_files_are_named(call, model, tmp_path):
 
 def test_mistakes(call, indexed, model, text, tmp_path):
     assert "IDX" not in call("search", "--help").stdout  # the argument is INDEX
-    refused(call("search", tmp_path, "king"), "is no index", "`firth index MODEL DATA` makes one")
+    refused(call("search", tmp_path, "king"), "is no index", "`firth index build MODEL DATA` makes one")
     refused(call("search", tmp_path / "none", "king"), "There is no index at")
     refused(call("search", indexed, "zzzz", "--mode", "vector"), "zero vector")
     refused(call("search", indexed, "king", "--where", "month > 3"), "a column 'month'", "year, author")
     refused(call("search", indexed, "king", "--model", tmp_path / "none"), "There is no model at")
     refused(call("search", indexed, "king", "-k", 0), "k must be at least 1")
     (tmp_path / "empty.txt").write_text("")
-    refused(call("index", model, tmp_path / "empty.txt", "-o", tmp_path / "i"), "nothing to index")
+    refused(call("index", "build", model, tmp_path / "empty.txt", "-o", tmp_path / "i"), "nothing to index")
     refused(
-        call("index", model, text, "-o", tmp_path / "j", "--attributes", "year"), "plain text, without a column 'year'"
+        call("index", "build", model, text, "-o", tmp_path / "j", "--attributes", "year"),
+        "plain text, without a column 'year'",
     )
     (tmp_path / "two.jsonl").write_text('{"body": "king", "text": "queen"}\n')
-    two = ("index", model, tmp_path / "two.jsonl", "--column", "body", "--attributes", "text", "-o", tmp_path / "j")
+    two = (
+        "index",
+        "build",
+        model,
+        tmp_path / "two.jsonl",
+        "--column",
+        "body",
+        "--attributes",
+        "text",
+        "-o",
+        tmp_path / "j",
+    )
     refused(call(*two), "calls the texts 'text', here body")
     (tmp_path / "twice.jsonl").write_text('{"id": "a", "text": "king"}\n{"id": "a", "text": "queen"}\n')
-    twice = call("index", model, tmp_path / "twice.jsonl", "-o", tmp_path / "k", "--key", "id")
+    twice = call("index", "build", model, tmp_path / "twice.jsonl", "-o", tmp_path / "k", "--key", "id")
     refused(twice, "'a' stands 2 times", "another column (--key)")
     (tmp_path / "blank.txt").write_text("king\n\n")
-    blank = call("index", model, tmp_path / "blank.txt", "-o", tmp_path / "blank")
+    blank = call("index", "build", model, tmp_path / "blank.txt", "-o", tmp_path / "blank")
     assert blank.stderr == "note: 1 texts are zero and found by words only.\n"
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9 king\n")
-    latin = call("index", model, tmp_path / "latin.txt", "-o", tmp_path / "latin")
+    latin = call("index", "build", model, tmp_path / "latin.txt", "-o", tmp_path / "latin")
     assert "note: 1 byte sequences were not valid UTF-8" in latin.stderr
     assert not list(tmp_path.glob("[ijk]*"))  # what failed before anything was added leaves nothing
     (tmp_path / "once.jsonl").write_text('{"id": "a", "text": "king"}\n')
-    assert call("index", model, tmp_path / "once.jsonl", "-o", tmp_path / "k", "--key", "id").exit_code == 0
-    refused(call("index", model, tmp_path / "twice.jsonl", "-o", text), "exists")
+    assert call("index", "build", model, tmp_path / "once.jsonl", "-o", tmp_path / "k", "--key", "id").exit_code == 0
+    refused(call("index", "build", model, tmp_path / "twice.jsonl", "-o", text), "exists")
 
 
 def test_another_model_is_refused(call, indexed, text, tmp_path):
@@ -248,8 +271,8 @@ def test_another_model_is_refused(call, indexed, text, tmp_path):
 def test_models_that_embed_otherwise(call, text, tmp_path):
     """A language of documents (LSA) is indexed as any other; a table model is not."""
     assert call("train", "lsa", text, "-o", tmp_path / "lsa", "--dim", 10).exit_code == 0
-    assert call("index", tmp_path / "lsa", text, "-o", tmp_path / "index").exit_code == 0
+    assert call("index", "build", tmp_path / "lsa", text, "-o", tmp_path / "index").exit_code == 0
     refused(call("search", tmp_path / "index", "king", "--explain"), "lsa makes texts into vectors otherwise")
     (tmp_path / "table.csv").write_text("colour,size\nred,1\nblue,2\n")
     assert call("train", "onehot", tmp_path / "table.csv", "-o", tmp_path / "table").exit_code == 0
-    refused(call("index", tmp_path / "table", text, "-o", tmp_path / "other"), "does not embed texts (onehot)")
+    refused(call("index", "build", tmp_path / "table", text, "-o", tmp_path / "other"), "does not embed texts (onehot)")

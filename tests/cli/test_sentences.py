@@ -1,4 +1,4 @@
-"""`firth embed` with a BERT, into files and shards; `firth pool`; `firth evaluate --sentences`."""
+"""`firth embed` with a BERT, into files and shards; `firth pooling`; `firth evaluate --sentences`."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_only_shards_that_are_lost_or_damaged_are_made_anew(call, bert, texts, t
 
 def test_an_index_takes_the_precision_that_is_asked_for(call, bert, tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(SENTENCES[:9]))
-    command, folder = ("index", bert, tmp_path / "a.txt", "--device", "cpu", "-o"), tmp_path / "idx"
+    command, folder = ("index", "build", bert, tmp_path / "a.txt", "--device", "cpu", "-o"), tmp_path / "idx"
     done(call(*command, folder, "--precision", "int8"))
     model, index = firth.load(bert), firth.Index.open(folder)
     expected = {name: model.embed(SENTENCES[:9], precision=name) for name in ("int8", "float32")}
@@ -286,11 +286,11 @@ def test_flags_that_make_no_sense_are_refused(call, bert, texts, tmp_path, monke
 def test_flags_of_a_bert_are_refused_for_others(call, model, text, tmp_path):
     for flags in (("--pooling", "cls"), ("--layers", "1"), ("--precision", "int8"), ("--device", "cpu")):
         refused(call("embed", model, text, *flags), "for models such as BERT")
-    refused(call("pool", model, "-o", tmp_path / "x"), "is no BERT")
+    refused(call("pooling", model, "-o", tmp_path / "x"), "is no BERT")
 
 
 def test_the_best_pooling_is_chosen_and_saved(call, bert, pairs, tmp_path):
-    facts = json.loads(done(call("pool", bert, "-o", tmp_path / "m", "--choose", pairs, "--normalize", "--json")))
+    facts = json.loads(done(call("pooling", bert, "-o", tmp_path / "m", "--choose", pairs, "--normalize", "--json")))
     best, tried = facts["choice"]["best"], facts["choice"]["tried"]
     assert facts["choice"]["pairs"] == facts["choice"]["held_out"] == 30
     assert best["spearman"] == max(each["spearman"] or -1 for each in tried) and len(tried) > 10
@@ -301,24 +301,24 @@ def test_the_best_pooling_is_chosen_and_saved(call, bert, pairs, tmp_path):
     assert figures[str(tmp_path / "m")] > figures[str(bert)] > 0
     both = (best["spearman"] + best["held_out"]) / 2
     assert abs(figures[str(tmp_path / "m")] - both) < 0.1
-    assert "held out (30)" in done(call("pool", bert, "-o", tmp_path / "n", "--choose", pairs))
-    refused(call("pool", bert, "-o", tmp_path / "o", "--choose", pairs, "--layers", "-2"), "--choose or --layers")
+    assert "held out (30)" in done(call("pooling", bert, "-o", tmp_path / "n", "--choose", pairs))
+    refused(call("pooling", bert, "-o", tmp_path / "o", "--choose", pairs, "--layers", "-2"), "--choose or --layers")
 
 
 def test_whitened_by_texts(call, bert, texts, pairs, tmp_path):
     flags = ("--whiten", texts, "--column", "text", "--dim", 5)
-    assert "5 dimensions" in done(call("pool", bert, "-o", tmp_path / "m", *flags))
+    assert "5 dimensions" in done(call("pooling", bert, "-o", tmp_path / "m", *flags))
     rows = firth.load(tmp_path / "m").embed(SENTENCES, device="cpu")
     np.testing.assert_allclose(np.cov(rows.T, bias=True), np.eye(5), atol=1e-2)
     facts = json.loads(call("info", tmp_path / "m", "--json").stdout)["pooling"]
     assert facts["projected"] and facts["dim"] == 5
-    refused(call("pool", bert, "-o", tmp_path / "n", "--whiten", texts, "--column", "text", "--dim", 17), "1 to 15")
-    refused(call("pool", bert, "-o", tmp_path / "n", "--dim", 3), "--whiten")
+    refused(call("pooling", bert, "-o", tmp_path / "n", "--whiten", texts, "--column", "text", "--dim", 17), "1 to 15")
+    refused(call("pooling", bert, "-o", tmp_path / "n", "--dim", 3), "--whiten")
     assert "Whitening" not in call("embed", tmp_path / "m", texts, "--column", "text", "--layers", "-1").stderr
     other = call("embed", tmp_path / "m", texts, "--column", "text", "--pooling", "max")
     assert "Whitening is of the model's own pooling" in other.stderr
-    refused(call("pool", tmp_path / "m", "-o", tmp_path / "n", "--choose", pairs), "Choose before that")
-    refused(call("pool", bert, "-o", tmp_path / "m"), "exists")
+    refused(call("pooling", tmp_path / "m", "-o", tmp_path / "n", "--choose", pairs), "Choose before that")
+    refused(call("pooling", bert, "-o", tmp_path / "m"), "exists")
 
 
 def test_bad_pairs_are_refused(call, bert, tmp_path):
@@ -331,7 +331,7 @@ def test_bad_pairs_are_refused(call, bert, tmp_path):
         ("g.csv", "one,two,1\n" * 30, "scores that differ"),
     ):
         (tmp_path / name).write_text(text)
-        refused(call("pool", bert, "-o", tmp_path / "x", "--choose", tmp_path / name), part)
+        refused(call("pooling", bert, "-o", tmp_path / "x", "--choose", tmp_path / name), part)
     (tmp_path / "f.csv").write_bytes(b"\xff\xfe,a,1\n")
     refused(call("evaluate", bert, "--sentences", tmp_path / "f.csv"), "not UTF-8")
     refused(call("evaluate", bert, "--sentences", tmp_path / "no.csv"), "no.csv")

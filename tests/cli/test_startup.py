@@ -29,7 +29,9 @@ def test_import_firth_is_light():
     assert loaded("import firth; firth.FirthError; firth.__version__") == set()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["neighbors", "--help"], ["embed", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["query", "neighbors", "--help"], ["embed", "--help"]]
+)
 def test_help_is_light(arguments):
     code = f"from firth.cli.main import cli\ntry: cli({arguments!r}, 'firth')\nexcept SystemExit: pass"
     assert loaded(code) == set()

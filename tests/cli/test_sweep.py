@@ -51,7 +51,7 @@ def test_killed_again_and_again_it_ends_as_an_unbroken_one(start, call, text, pa
     assert shown.exit_code == 0 and "On 150 items that did not choose: chosen" in shown.stdout
     told = json.loads(call("info", tmp_path / "whole", "--json").stdout)
     assert told["kind"] == "sweep" and told["trials"] == 5 and told["best"]["score"] == whole["best"]["score"]
-    asked = call("neighbors", tmp_path / "whole", "king")
+    asked = call("query", "neighbors", tmp_path / "whole", "king")
     assert asked.exit_code == 1 and f"its model is {tmp_path / 'whole' / 'best'}" in asked.stderr
 
 

@@ -40,7 +40,7 @@ def test_a_table_becomes_codes(call, tmp_path):
     assert table["key"] == ["007", "012", "019"] and table["vector"][2] == [0, 0, 1, 5]
     lines = [json.loads(line) for line in call("embed", "enc", "t.csv").stdout.splitlines()]
     assert lines[1] == {"key": "2", "unknown": 0, "vector": [0, 1, 0, None]}
-    assert "012" in call("neighbors", "enc", "007").stdout
+    assert "012" in call("query", "neighbors", "enc", "007").stdout
     assert "tables.zip.rows" in call("info", "enc").stdout
     call("verify", "enc")
     assert (

@@ -50,13 +50,13 @@ def test_raw_text_is_refused_where_a_function_splits_it(call, places, tmp_path):
     calls = {
         "embed": ("embed", words, places["texts.txt"], "-o", f"{out}.npy"),
         "shards": ("embed", words, places["texts.txt"], "-o", out),
-        "index": ("index", words, places["texts.txt"], "-o", out),
+        "index": ("index", "build", words, places["texts.txt"], "-o", out),
         "sentences": ("evaluate", words, "--sentences", places["pairs.tsv"]),
-        "similarity": ("similarity", words, "a text", "another", "--texts"),
-        "neighbors": ("neighbors", places["documents"], "--texts", "Apple pie,c++"),
+        "similarity": ("query", "similarity", words, "a text", "another", "--texts"),
+        "neighbors": ("query", "neighbors", places["documents"], "--texts", "Apple pie,c++"),
         "predict": ("predict", places["labels"], places["texts.txt"]),
         "labelled": ("evaluate", places["labels"], "--labelled", places["labelled.txt"]),
-        "fill": ("fill", words, "Apple pie,[MASK]"),
+        "fill": ("generate", "fill", words, "Apple pie,[MASK]"),
         "start": ("train", "skipgram", places["texts.txt"], "--dim", 4, "--min-count", 1, "--start", words, "-o", out),
     }
     for name, arguments in calls.items():
@@ -69,7 +69,7 @@ def test_raw_text_is_refused_where_a_function_splits_it(call, places, tmp_path):
 
 
 def test_what_needs_no_text_goes_on(call, places):
-    near = call("neighbors", places["words"], "c++", "-k", 1)
+    near = call("query", "neighbors", places["words"], "c++", "-k", 1)
     assert near.exit_code == 0 and near.stdout
     assert "callable:by_comma" in call("info", places["words"]).stdout
     listed = json.loads(call("info", places["words"], "--json").stdout)

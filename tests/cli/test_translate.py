@@ -1,4 +1,4 @@
-"""`firth train seq2seq` and `firth translate`, on a few pairs of the invented language."""
+"""`firth train seq2seq` and `firth generate translation`, on a few pairs of the invented language."""
 
 from __future__ import annotations
 
@@ -52,16 +52,19 @@ def test_two_files_or_one_table_are_trained_on(call, files, tmp_path):
     assert (figures["pairs"], figures["held_out_pairs"]) == (100, 20) and figures["perplexity"] > 1
     table = ("train", "seq2seq", files / "train.tsv", "--source", "english", "--target", "other", "-o", tmp_path / "b")
     shown = done(call(*table, *SMALL))
-    assert "firth translate" in shown and "98" in shown  # two are held out
+    assert "firth generate translation" in shown and "98" in shown  # two are held out
     assert "unfinished" not in done(call("info", tmp_path / "b"))
 
 
 def test_texts_lines_and_json(call, translator):
     texts = [PAIRS[0].source, "", PAIRS[1].source]
-    lines = done(call("translate", translator, *texts, "--beam", 2)).split("\n")
+    lines = done(call("generate", "translation", translator, *texts, "--beam", 2)).split("\n")
     assert len(lines) == 4 and lines[1] == "" and lines[0]
-    assert done(call("translate", translator, "-", "--beam", 2, input="\n".join(texts) + "\n")).split("\n") == lines
-    found = json.loads(done(call("translate", translator, *texts, "--beam", 2, "--json")))["translations"]
+    assert (
+        done(call("generate", "translation", translator, "-", "--beam", 2, input="\n".join(texts) + "\n")).split("\n")
+        == lines
+    )
+    found = json.loads(done(call("generate", "translation", translator, *texts, "--beam", 2, "--json")))["translations"]
     assert [row["text"] for row in found] == lines[:3] and [row["source"] for row in found] == texts
     assert all(row["score"] <= 0 and isinstance(row["ended"], bool) for row in found)
 
@@ -72,22 +75,26 @@ def test_bleu_against_a_reference(call, translator, tmp_path, monkeypatch):
     monkeypatch.setattr(Translator, "translations", lambda model, texts, *_: [said for _ in texts])
     texts = [pair.source for pair in PAIRS[:3]]
     (tmp_path / "right").write_text("a b c d e\n" * 3)
-    result = call("translate", translator, *texts, "--reference", tmp_path / "right")
+    result = call("generate", "translation", translator, *texts, "--reference", tmp_path / "right")
     assert "BLEU 66.87" in result.stderr and done(result) == "a b c d x\n" * 3
-    shown = json.loads(done(call("translate", translator, *texts, "--reference", tmp_path / "right", "--json")))
+    shown = json.loads(
+        done(call("generate", "translation", translator, *texts, "--reference", tmp_path / "right", "--json"))
+    )
     assert shown["bleu"] == pytest.approx(66.874, abs=0.01)
     (tmp_path / "short").write_text("one\n")
-    assert "has 1 lines for 3 texts" in failed(call("translate", translator, *texts, "--reference", tmp_path / "short"))
+    assert "has 1 lines for 3 texts" in failed(
+        call("generate", "translation", translator, *texts, "--reference", tmp_path / "short")
+    )
 
 
 def test_what_is_refused(call, translator, model, files, tmp_path):
-    assert "does not translate (skipgram)" in failed(call("translate", model, "a dog"))
+    assert "does not translate (skipgram)" in failed(call("generate", "translation", model, "a dog"))
     assert "beam must be at least 1 and at most the 300" in failed(
-        call("translate", translator, "a dog", "--beam", 999)
+        call("generate", "translation", translator, "a dog", "--beam", 999)
     )
-    long = failed(call("translate", translator, "a dog sees the cat " * 30))
+    long = failed(call("generate", "translation", translator, "a dog sees the cat " * 30))
     assert "at most 80. Split it into sentences" in long
-    file = failed(call("translate", translator, "a dog", files / "val.en"))
+    file = failed(call("generate", "translation", translator, "a dog", files / "val.en"))
     assert "val.en is a file" in file and f"- < {files / 'val.en'}" in file
     train = ("train", "seq2seq", "-o", tmp_path / "m", *SMALL)
     assert "holds one side" in failed(call(*train, files / "train.en"))

@@ -53,9 +53,9 @@ class CommandGroup(click.Group):
         if path in MOVED:
             return f"There is no command {path!r}. It is 'firth {MOVED[path]}' now."
         available = self.list_commands(ctx)
-        similar = difflib.get_close_matches(name, available, n=1)
+        similar = difflib.get_close_matches(path, [*(f"{group} {each}".strip() for each in available), *MOVED], n=1)
         if similar:
-            suggestion = f"Did you mean {similar[0]!r}?"
+            suggestion = f"Did you mean 'firth {MOVED.get(similar[0], similar[0])}'?"
         elif group:
             suggestion = f"The commands of 'firth {group}' are {', '.join(available)}."
         else:

@@ -39,7 +39,7 @@ def read_manifest(folder: Path, check: bool = True) -> dict[str, Any]:
             raise FirthError("not_found", "There is no index at {folder}.", folder=folder)
         raise FirthError(
             "not_found",
-            "{folder} is no index: it has no {manifest}. `firth index MODEL DATA` makes one.",
+            "{folder} is no index: it has no {manifest}. `firth index build MODEL DATA` makes one.",
             folder=folder,
             manifest=MANIFEST,
         )

@@ -334,8 +334,8 @@ def column_named(name: str, columns: Sequence[str]) -> str:
         have = f"there are {', '.join(columns)}" if columns else "there are none"
         raise FirthError(
             "unknown_column",
-            "where names a column {name!r:.80} that the index does not have; {got} (`firth index --attributes` keeps "
-            "others).",
+            "where names a column {name!r:.80} that the index does not have; {got} "
+            "(`firth index build --attributes` keeps others).",
             name=name,
             got=have,
         )

@@ -266,7 +266,7 @@ def description(model: Any) -> dict[str, Any]:
 
 
 def half_made(index: Index | None) -> bool:
-    """Whether `firth index` is still at it, or has not begun."""
+    """Whether `firth index build` is still at it, or has not begun."""
     return index is None or index.about.get("finished") is False
 
 

@@ -1,4 +1,4 @@
-"""POST /search: indexes that `firth index` made, by meaning, by words or both."""
+"""POST /search: indexes that `firth index build` made, by meaning, by words or both."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ router = APIRouter()
 
 
 class Comparing(BaseModel):
-    """As `firth compare` has it."""
+    """As `firth compare models` has it."""
 
     models: list[str] = Field(min_length=1, max_length=MOST_MODELS)
     source: str | None = None

@@ -130,7 +130,7 @@ def marks(text: str, words: set[str], near: set[str]) -> list[dict[str, Any]]:
 
 
 class Indexing(BaseModel):
-    """As `firth index` has it."""
+    """As `firth index build` has it."""
 
     model: str
     source: str
