@@ -220,7 +220,7 @@ def open_tagged_sentences(values: Values) -> Any:
 
 DATA_KINDS: dict[str, DataKind] = {
     "text": DataKind(DATA_OPTIONS, open_text, "firth query neighbors {} WORD"),
-    "maybe text": DataKind(DATA_OPTIONS, open_optional_text, "firth embed {} FILE"),
+    "optional text": DataKind(DATA_OPTIONS, open_optional_text, "firth embed {} FILE"),
     "tagged": DataKind((*DATA_OPTIONS, TAGS_OPTION), open_tagged_documents, "firth query neighbors {} KEY"),
     "labelled": DataKind(LABEL_OPTIONS, open_labeled_texts, "firth predict {} FILE"),
     "ratings": DataKind(INTERACTION_OPTIONS, open_interactions, "firth query recommend {} --user USER"),

@@ -88,7 +88,7 @@ def train_command(name: str, method: type[Method]) -> click.Command:
     """Return the command that trains a method. A method that needs a model to start from takes it as first argument."""
     flags = [flag_of(option, "Method options") for option in options_of(method)]
     flags += [flag_of(option, "Run settings") for option in options_of(Run)]
-    flags += [Flag([flag], section="Data", **settings) for flag, settings in DATA_KINDS[method.kind].flags]
+    flags += [Flag([flag], section="Data", **settings) for flag, settings in DATA_KINDS[data_kind(method)].flags]
     start: click.Parameter = Flag(["--start"], metavar="MODEL", help="Continue training this model on new data.")
     if method.needs_start:
         start = click.Argument(["start"], metavar="TEACHER" if name == DISTIL else "BASE")
@@ -111,6 +111,11 @@ def train_command(name: str, method: type[Method]) -> click.Command:
             Flag(["--json", "as_json"], is_flag=True, help="Print JSON; errors, notes and progress are JSON too."),
         ],
     )
+
+
+def data_kind(method: type[Method]) -> str:
+    """Return the kind of data of a method, a key of `DATA_KINDS`. The text of distil is optional."""
+    return "optional text" if method.method_name() == DISTIL else method.kind
 
 
 def flag_of(option: Option, section: str) -> Flag:
@@ -155,7 +160,7 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     first = is_first_process()
     run = Run(**options_given(Run), report=choose_report(values["progress"]) if first else Nothing())
     check_first(method, run, Path(values["folder"]))
-    data = DATA_KINDS[method_class.kind].open(values)
+    data = DATA_KINDS[data_kind(method_class)].open(values)
     start = open_model(values["start"]) if values["start"] else None
     typed = shlex.join(["firth", *sys.argv[1:]])
     try:
@@ -243,7 +248,7 @@ def next_steps(model: Model, text_pairs: bool = False) -> list[str]:
     """Return commands that use a new model; {} is its folder."""
     from firth.core.model import Contextual, Generates
 
-    kind = model.method.kind
+    kind = data_kind(type(model.method))
     if kind == "text" and isinstance(model, Generates):
         return ["firth generate text {} PROMPT"]
     if kind == "text" and isinstance(model, Contextual):

@@ -43,7 +43,7 @@ EXAMPLES = (
 #: By the methods' kind of data; a kind that is not here can't be trained in the workbench.
 FIELDS: dict[str, tuple[Field, ...]] = {
     "text": (UNIT, TEXT),
-    "maybe text": (UNIT, TEXT),
+    "optional text": (UNIT, TEXT),
     "tagged": (UNIT, TEXT, Field("key", "The documents' names."), Field("tags", "Columns with tags.", "columns")),
     "labelled": (TEXT, Field("label", "The labels' column.")),
     "table": (
