@@ -287,8 +287,8 @@ def test_the_command_line_fills_a_table_goes_on_and_searches_it(postgres, table,
 
     where = ("--postgres", postgres.url)
     command = ("index", "build", model, tmp_path / "text.txt", "-o", table, *where, "--json")
-    monkeypatch.setattr("firth.cli.index.BATCH", 100)
-    monkeypatch.setattr("firth.cli.index.COMMIT", 200)
+    monkeypatch.setattr("firth.cli.index.build.BATCH", 100)
+    monkeypatch.setattr("firth.cli.index.build.COMMIT", 200)
     add = PostgresIndex.add
 
     def cut(self, keys, *rest):
@@ -311,10 +311,12 @@ def test_the_command_line_fills_a_table_goes_on_and_searches_it(postgres, table,
     same = json.loads(call("search", near, query, "--mode", "vector", "--json").stdout)
     assert [hit["score"] for hit in found] == pytest.approx([hit["score"] for hit in same], abs=1e-5)
     assert found[0]["attributes"]["text"] == query
-    refused = call("search", table, query, *where, "--mode", "words")
-    assert refused.exit_code == 1 and "by nearness alone" in refused.stderr
-    other = call(*command[:-1], "--metric", "dot")
-    assert other.exit_code == 1 and f"the table {table} holds another index (metric was" in other.stderr
+    refused = call("search", table, query, *where, "--mode", "words", "--json")
+    assert refused.exit_code == 1 and json.loads(refused.stderr)["error"]["code"] == "conflicting_options"
+    other = call(*command, "--metric", "dot")
+    error = json.loads(other.stderr.splitlines()[-1])["error"]
+    assert other.exit_code == 1 and error["code"] == "other_run" and error["values"]["path"] == f"The table {table}"
+    assert error["values"]["reason"].startswith("metric was")
     assert json.loads(call(*command, "--metric", "dot", "--overwrite").stdout)["rows"] == 600
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from firth.core import registry
 from firth.core.errors import CODES
 from firth.core.options import options_of
 from firth.core.run import Run
+from firth.server.workbench.earlier import own_arguments
 from firth.server.workbench.training import FIELDS, Training, arguments
 
 
@@ -220,6 +222,23 @@ def test_an_option_names_a_file_inside_the_root_from_there(bench, root):
     workspace = bench.app.state.workspace
     asked = Training(method="bert", name="ok", source="root/text.txt", options={"tokenizer": "deep/rows.jsonl"})
     assert f"--tokenizer={root.resolve() / 'deep' / 'rows.jsonl'}" in arguments(workspace, asked)
+
+
+def test_fine_tuning_and_distillation_take_the_base_model_first(bench, root):
+    workspace = bench.app.state.workspace
+    base, data = str(workspace.models.path("words")), str(workspace.source("root/rows.csv"))
+    columns = {"column": "text", "label": "year"}
+    tuned = Training(method="text_classifier", name="m", source="root/rows.csv", data=columns, start="words")
+    assert arguments(workspace, tuned)[:4] == ["finetune", "text_classifier", base, data]
+    small = Training(method="distil", name="m", source="root/rows.csv", start="words")
+    assert arguments(workspace, small) == ["train", "distil", base, data]
+    further = Training(method="skipgram", name="m", source="root/rows.csv", start="words")
+    assert arguments(workspace, further) == ["train", "skipgram", data, "--start", base]
+    folder = root.resolve() / "m"
+    for training in (tuned, small, further):
+        words = [*arguments(workspace, training), "-o", str(folder), "--json"]
+        assert own_arguments(workspace, folder, shlex.join(["firth", *words])) == words
+    assert own_arguments(workspace, folder, f"firth train text_classifier {data} -o {folder} --json") == []
 
 
 #: Options of free text that name no file: what they are is decided here, when one is added.
