@@ -4,7 +4,7 @@
 
 Tables: scikit-learn's digits, breast cancer and wine; a generated one like California's districts; synthetic people;
 and a synthetic corpus of topics. Each method is trained on four fifths of the rows and evaluated on the rest, as in
-`firth compress`. Metrics are means over the seeds.
+`firth evaluate compression`. Metrics are means over the seeds.
 
 DATA holds people/lastfm/data1.txt (training) and test1.txt (test). The settings of the networks are selected, like
 those of ALS for people.py, by NDCG@100 on a held-out fifth of data1; test1 is used with the selected settings only.
@@ -33,7 +33,7 @@ from benchmarks.words import machine  # noqa: E402
 
 import firth  # noqa: E402
 from firth import evaluate, maps  # noqa: E402
-from firth.cli.compress import compared, words_of  # noqa: E402
+from firth.cli.evaluate.compression import compare_compression, word_table  # noqa: E402
 from firth.data.splits import split  # noqa: E402
 from firth.data.world import World  # noqa: E402
 from firth.evaluate.compression import CompressionResult, CompressionScore  # noqa: E402
@@ -88,7 +88,7 @@ def tables() -> Iterator[tuple[str, firth.Table, list[str] | None, int, str]]:
     documents = list(WORLD.topics(1500))
     yield (
         "the world's topics (text)",
-        words_of([text for text, _ in documents]),
+        word_table([text for text, _ in documents]),
         [t for _, t in documents],
         10,
         "common",
@@ -99,7 +99,8 @@ def side_by_side(threads: int, seeds: int, stats: dict[str, Any]) -> Iterator[di
     """Yield the previous results, with one table measured again each time."""
     for name, table, labels, dim, numeric in tables():
         results = [
-            compared(table, labels, dim, firth.Run(threads=threads, seed=seed), numeric) for seed in range(1, seeds + 1)
+            compare_compression(table, labels, dim, firth.Run(threads=threads, seed=seed), numeric)
+            for seed in range(1, seeds + 1)
         ]
         result = mean_of(results)
         stats[name] = {

@@ -165,7 +165,9 @@ def million_texts(work: Path, count: int) -> dict[str, Any]:
         file.writelines(line + "\n" for line in world.sentences(count))
     firth.SkipGram(dim=100).fit(list(world.sentences(20_000))).save(model)
     begin = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "firth", "index", str(model), str(texts), "-o", str(index)])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "firth", "index", "build", str(model), str(texts), "-o", str(index)]
+    )
     most, status = 0, Path(f"/proc/{process.pid}/status")
     while process.poll() is None:
         text = status.read_text() if status.exists() else ""

@@ -83,7 +83,7 @@ def make(folder: Path, data: Path) -> None:
     }
     for name, model in models.items():
         model.save(folder / name)
-    index = ["index", folder / "tickets-lsa", data / "tickets.csv", "--column=text", "--key=id"]
+    index = ["index", "build", folder / "tickets-lsa", data / "tickets.csv", "--column=text", "--key=id"]
     firth_command(*index, "--attributes=year,priority,kind", "-o", folder / "tickets")
     firth_command("plot", "map", folder / "skipgram", "--method=umap", "--save")
 

@@ -56,6 +56,12 @@ def write(path: Path, rows: Any) -> None:
         csv.writer(file, delimiter="," if path.suffix == ".csv" else "\t").writerows(rows)
 
 
+def training_command(name: str, data: Any, base: Any) -> list[Any]:
+    """The command that trains a method on data: `train METHOD DATA`, or with a base model `finetune TASK BASE DATA`."""
+    verb = "finetune" if registry.family_of(name) == "finetuning" else "train"
+    return [verb, name, *([base] if registry.method(name).needs_start else []), data]
+
+
 def small(name: str) -> list[str]:
     known = [option.name for option in options_of(registry.method(name))]
     return [f"--{option.replace('_', '-')}={value}" for option, value in SMALL.items() if option in [*known, "threads"]]

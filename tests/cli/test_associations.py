@@ -1,4 +1,4 @@
-"""`firth associations`: what goes with a word, from the command line."""
+"""`firth query associations`."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import json
 import firth
 
 
-def test_associations(call, place, tmp_path):
+def test_associations(call, refused, place, tmp_path):
     (tmp_path / "text.txt").write_text("heaven hell\n" * 3 + "the world\nthe sea\nthe sea\nthe hell\n")
     model = tmp_path / "pmi"
     settings = ["--dim", 2, "--window", 1, "--min-count", 1]
     assert call("train", "pmi", tmp_path / "text.txt", "-o", model, *settings).exit_code == 0
-    result = call("associations", model, "the", "--json")
-    found = [firth.load(model).associations("the")[place].__dict__ for place in range(3)]
-    assert json.loads(result.stdout) == found
-    shown = call("associations", model, "the", "--by", "count", "-k", 1).stdout
+    result = call("query", "associations", model, "the", "--json")
+    expected = [firth.load(model).associations("the")[row].__dict__ for row in range(3)]
+    assert json.loads(result.stdout) == expected
+    shown = call("query", "associations", model, "the", "--by", "count", "-k", 1).stdout
     assert shown.split() == ["context", "PMI", "NPMI", "count", "sea", "1.81", "0.644", "2"]
-    assert "No vector for 'purgatory'" in call("associations", model, "purgatory").output
-    result = call("associations", place / "model", "king")
-    assert result.exit_code == 1
-    assert "holds no counts of pairs (skipgram)" in result.output
+    refused("unknown_key", "query", "associations", model, "purgatory", key="purgatory")
+    skipgram = place / "model"
+    refused("unsupported_model", "query", "associations", skipgram, "king", path=skipgram, method="skipgram")

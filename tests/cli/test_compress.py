@@ -1,4 +1,4 @@
-"""The command line with autoencoders: train, sample, reconstruct, compress, plot."""
+"""The command line with autoencoders: generate rows, inspect reconstruction, evaluate compression, plot."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from firth.cli.main import cli
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A table of people, models of it, and images of 2 × 2 pixels."""
-    place = tmp_path_factory.mktemp("compress")
+    """A table, models trained on it, and images of 2 × 2 pixels."""
+    directory = tmp_path_factory.mktemp("compress")
     random = np.random.default_rng(1)
     kind = random.integers(2, size=120)
     a = random.normal(size=120) + 3 * kind
     lines = [f"{x:.4f},{-x:.4f},{'old' if k else 'new'},r{i}" for i, (x, k) in enumerate(zip(a, kind, strict=True))]
-    (place / "t.csv").write_text("a,b,kind,name\n" + "\n".join(lines) + "\n")
+    (directory / "t.csv").write_text("a,b,kind,name\n" + "\n".join(lines) + "\n")
     pixels = random.integers(0, 16, size=(60, 4))
     pixels[:, 3] = 15 - pixels[:, 0]
-    (place / "p.csv").write_text("w,x,y,z\n" + "\n".join(",".join(map(str, row)) for row in pixels) + "\n")
+    (directory / "p.csv").write_text("w,x,y,z\n" + "\n".join(",".join(map(str, row)) for row in pixels) + "\n")
     for method, data, columns in (("vae", "t.csv", "a,b,kind"), ("autoencoder", "t.csv", "a,b,kind")):
-        command = ["train", method, str(place / data), "-o", str(place / method), "--columns", columns]
+        command = ["train", method, str(directory / data), "-o", str(directory / method), "--columns", columns]
         result = CliRunner().invoke(cli, [*command, "--dim", "2", "--epochs", "15"])
         assert result.exit_code == 0, result.output
-    command = ["train", "vae", str(place / "p.csv"), "-o", str(place / "pixels"), "--dim", "2", "--epochs", "5"]
+    command = ["train", "vae", str(directory / "p.csv"), "-o", str(directory / "pixels"), "--dim", "2", "--epochs", "5"]
     assert CliRunner().invoke(cli, command).exit_code == 0
-    return place
+    return directory
 
 
 @pytest.fixture
@@ -47,25 +47,30 @@ def call(folder, monkeypatch):
     return invoke
 
 
-def test_rows_are_made_up(call):
-    rows = json.loads(call("sample", "vae", "-n", 4, "--json").stdout)
+def test_generate_rows(call):
+    rows = json.loads(call("generate", "rows", "vae", "-n", 4, "--json").stdout)
     assert len(rows) == 4 and list(rows[0]) == ["a", "b", "kind"] and {row["kind"] for row in rows} <= {"old", "new"}
-    assert json.loads(call("sample", "vae", "-n", 4, "--json", "--seed", 2).stdout) != rows
-    call("sample", "vae", "-n", 5, "-o", "s.csv")
-    call("sample", "vae", "-n", 5, "-o", "s.parquet", "--expected", "--prior")
+    assert json.loads(call("generate", "rows", "vae", "-n", 4, "--json", "--seed", 2).stdout) != rows
+    call("generate", "rows", "vae", "-n", 5, "-o", "s.csv")
+    call("generate", "rows", "vae", "-n", 5, "-o", "s.parquet", "--expected", "--prior")
     assert pyarrow.csv.read_csv("s.csv").num_rows == pyarrow.parquet.read_table("s.parquet").num_rows == 5
-    assert len(call("sample", "autoencoder", "-n", 3, "--between", 1, 2, "--of", "t.csv").stdout.splitlines()) == 4
-    call("sample", "vae", "-n", 2, "-o", "s.jsonl")
+    assert (
+        len(call("generate", "rows", "autoencoder", "-n", 3, "--between", 1, 2, "--of", "t.csv").stdout.splitlines())
+        == 4
+    )
+    call("generate", "rows", "vae", "-n", 2, "-o", "s.jsonl")
     assert len(firth.Table("s.jsonl")) == 2
 
 
-def test_rows_are_rebuilt_and_the_odd_ones_named(call, folder):
+def test_inspect_reconstruction_lists_outliers(call, folder):
     (folder / "odd.csv").write_text((folder / "t.csv").read_text() + "9,9,old,strange\n")
-    told = json.loads(call("reconstruct", "autoencoder", "odd.csv", "-k", 2, "-o", "r.csv", "--json").stdout)
-    assert told["rows"] == 121 and told["odd"][0]["row"] == 121 and list(told["columns"]) == ["a", "b", "kind"]
+    result = json.loads(
+        call("inspect", "reconstruction", "autoencoder", "odd.csv", "-k", 2, "-o", "r.csv", "--json").stdout
+    )
+    assert result["rows"] == 121 and result["odd"][0]["row"] == 121 and list(result["columns"]) == ["a", "b", "kind"]
     assert firth.Table("r.csv").names == ["a", "b", "kind"]
-    text = call("reconstruct", "autoencoder", "odd.csv", "-k", 2, "--errors", "e.tsv").stdout
-    assert "most of it in" in text and len(firth.Table("e.tsv")) == 121
+    text = call("inspect", "reconstruction", "autoencoder", "odd.csv", "-k", 2, "--errors", "e.tsv").stdout
+    assert "largest in" in text and len(firth.Table("e.tsv")) == 121
 
 
 def test_codes_have_keys(call):
@@ -74,34 +79,49 @@ def test_codes_have_keys(call):
     assert table["key"][:2] == ["r0", "r1"] and len(table["vector"][0]) == 2
 
 
-def test_methods_are_compared(call, folder):
-    told = json.loads(
-        call("compress", "t.csv", "--dim", 1, "--label", "kind", "--columns", "a,b", "--epochs", 20, "--json").stdout
+def test_evaluate_compression(call, folder):
+    result = json.loads(
+        call(
+            "evaluate",
+            "compression",
+            "t.csv",
+            "--dim",
+            1,
+            "--label",
+            "kind",
+            "--columns",
+            "a,b",
+            "--epochs",
+            20,
+            "--json",
+        ).stdout
     )
-    assert list(told["methods"]) == [
+    assert list(result["methods"]) == [
         "the rows themselves", "PCA", "LSA", "Autoencoder", "VAE", "columns drawn alone"
     ]  # fmt: skip
-    found = told["methods"]
-    assert found["PCA"]["lost"] < 0.01 < found["LSA"]["lost"] + 0.02 and found["PCA"]["probe"] > 0.8
-    assert found["VAE"]["two_sample_auc"] < found["columns drawn alone"]["two_sample_auc"]
+    scores = result["methods"]
+    assert scores["PCA"]["lost"] < 0.01 < scores["LSA"]["lost"] + 0.02 and scores["PCA"]["probe"] > 0.8
+    assert scores["VAE"]["told_apart"] < scores["columns drawn alone"]["told_apart"]
     (folder / "gap.csv").write_text((folder / "t.csv").read_text() + "1,2,,x\n")
-    gap = call("compress", "gap.csv", "--dim", 1, "--label", "kind", "--columns", "a,b", "--epochs", 1, "--json")
-    assert "1 of 121 rows have no kind and are left out; the first is row 121" in gap.stderr
-    assert json.loads(gap.stdout)["rows"] == told["rows"]
-    text = call("compress", "t.csv", "--text", "kind", "--dim", 1, "--epochs", 2).stdout
-    assert "neighbor overlap" in text and "24 rows" in text
+    gap = call(
+        "evaluate", "compression", "gap.csv", "--dim", 1, "--label", "kind", "--columns", "a,b", "--epochs", 1, "--json"
+    )
+    notes = [json.loads(line) for line in gap.stderr.splitlines()]
+    (missing,) = [note["text"] for note in notes if note.get("code") == "missing_label"]
+    assert missing.startswith("1 of 121 rows") and "row 121" in missing
+    assert json.loads(gap.stdout)["rows"] == result["rows"]
+    text = call("evaluate", "compression", "t.csv", "--column", "kind", "--dim", 1, "--epochs", 2).stdout
+    assert text.startswith("24 held-out rows\n")
 
 
-def test_vectors_are_squeezed(call, folder):
+def test_vectors_are_compressed(call, folder):
     random = np.random.default_rng(2)
     vectors = firth.Vectors([f"w{i}" for i in range(40)], random.normal(size=(40, 6)))
     firth.write_vectors(vectors, folder / "words.bin")
     call("train", "autoencoder", "words.bin", "-o", "squeezed", "--dim", 3, "--epochs", 3)
-    assert "w3" in call("neighbors", "squeezed", "w1", "-k", 39).stdout
-    assert (
-        "finished already"
-        in call("train", "autoencoder", "words.bin", "-o", "squeezed", "--dim", 3, "--epochs", 3).stdout
-    )
+    assert "w3" in call("query", "neighbors", "squeezed", "w1", "-k", 39).stdout
+    again = call("train", "autoencoder", "words.bin", "-o", "squeezed", "--dim", 3, "--epochs", 3, "--json")
+    assert json.loads(again.stdout)["status"] == "already finished"
     lines = [json.loads(line) for line in call("embed", "squeezed", "words.bin").stdout.splitlines()]
     assert lines[1]["key"] == "w1" and len(lines[1]["vector"]) == 3
     call("train", "pca", "squeezed", "-o", "further", "--dim", 2)
@@ -121,17 +141,15 @@ def test_pictures(call, folder):
         assert (folder / "picture.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_what_is_wrong_is_said(call, folder):
+def test_errors(refused, folder):
     (folder / "empty.csv").write_text("a,b,kind\n")
-    for message, arguments in (
-        ("can't make up rows (autoencoder)", ("sample", "autoencoder")),
-        ("Row numbers range from 0 to 119; got 199", ("sample", "vae", "--between", 1, 200, "--of", "t.csv")),
-        ("written as .csv, .tsv, .jsonl or .parquet; got s.txt", ("sample", "vae", "-o", "s.txt")),
-        ("has no rows", ("reconstruct", "vae", "empty.csv")),
-        ("no column 'kind'", ("reconstruct", "vae", "p.csv")),
-        ("at least 50 rows", ("compress", "s2.csv")),
-        ("needs rows of 9 × 9 = 81 pixels", ("plot", "images", "pixels", "p.csv", "--shape", "9x9", "-o", "x.png")),
-    ):
-        (folder / "s2.csv").write_text("a\n1\n2\n")
-        assert message in call(*arguments, code=1).stderr
-    assert "--between needs --of" in call("sample", "vae", "--between", 1, 2, code=2).stderr
+    (folder / "s2.csv").write_text("a\n1\n2\n")
+    rows, reconstruction = ("generate", "rows"), ("inspect", "reconstruction")
+    refused("unsupported_model", *rows, "autoencoder", path="autoencoder", method="autoencoder")
+    refused("invalid_value", *rows, "vae", "--between", 1, 200, "--of", "t.csv", got=199)
+    refused("unknown_format", *rows, "vae", "-o", "s.txt", got="s.txt")
+    refused("usage", *rows, "vae", "--between", 1, 2)
+    refused("empty_data", *reconstruction, "vae", "empty.csv", path="empty.csv")
+    refused("unknown_column", *reconstruction, "vae", "p.csv")
+    refused("too_few", "evaluate", "compression", "s2.csv", minimum=50, got=2)
+    refused("shape_mismatch", "plot", "images", "pixels", "p.csv", "--shape", "9x9", "-o", "x.png")

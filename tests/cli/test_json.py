@@ -1,4 +1,4 @@
-"""--json: what a command tells is JSON, and so is every line of standard error: errors, notes and progress."""
+"""--json: the result is JSON, and so is every line of standard error: errors, notes and progress."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ from firth.core.errors import CODES
 
 
 def leaves(command: click.Command, *words: str) -> list[tuple[tuple[str, ...], click.Command]]:
-    """Every command that is not a group, by its words; of the methods a few, since their commands are made alike."""
+    """Every command that is not a group, by its words; only a few of the methods, whose commands are generated."""
     if not isinstance(command, click.Group):
         return [(words, command)]
     context = click.Context(command)
     names = command.list_commands(context)
     if words in (("train",), ("sweep",)):
         names = ["skipgram", "als", "gpt"]
-    found = [(name, command.get_command(context, name)) for name in names]
-    return [leaf for name, inner in found if inner is not None for leaf in leaves(inner, *words, name)]
+    inner_commands = [(name, command.get_command(context, name)) for name in names]
+    return [leaf for name, inner in inner_commands if inner is not None for leaf in leaves(inner, *words, name)]
 
 
 LEAVES = leaves(cli)
-#: What is wrong with the input of commands that take no path.
+#: Wrong arguments of commands that take no path.
 WRONG: dict[tuple[str, ...], list[str]] = {
     ("methods",): ["surplus"],
-    ("demo",): ["--folder", "file.txt"],
+    ("demo",): ["-o", "file.txt"],
     ("completion",): ["no-such-shell"],
     ("studio",): ["--root", "no-such"],
     ("corpus", "python"): ["--package", "json", "-o", "out.odd"],
     ("corpus", "world"): ["-o", "out.odd"],
-    ("plot", "places"): ["-o", "out.odd"],
+    ("plot", "positions"): ["-o", "out.odd"],
 }
 
 
 def bad_input(command: click.Command) -> list[str]:
     """Every required argument and option, none of which exists."""
-    found = list[str]()
+    arguments = list[str]()
     for param in command.params:
         if isinstance(param, click.Option) and param.required:
             choices = getattr(param.type, "choices", ())
-            found += [param.opts[0], choices[0] if choices else "out"]
+            arguments += [param.opts[0], choices[0] if choices else "out"]
         elif isinstance(param, click.Argument) and param.required:
-            found += ["no-such:word"] if param.name == "pairs" else ["no-such"]
-    return found
+            arguments += ["no-such:word"] if param.name == "pairs" else ["no-such"]
+    return arguments
 
 
 def last_error(stderr: str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def test_a_wrong_flag_is_an_object(call, words, command):
         ("--bogus --json", "usage"),
         ("--json", "usage"),
         ("no-such-verb --json", "usage"),
-        ("neighbours m w --json", "usage"),  # near one that there is
+        ("neighbours m w --json", "usage"),  # similar to a command
         ("corpus --json", "usage"),
         ("corpus no-such --json", "usage"),
         ("tokenizer --json", "usage"),
@@ -101,7 +101,10 @@ def test_a_wrong_flag_is_an_object(call, words, command):
         ("train skipgram --json", "usage"),
         ("train skipgram text.txt -o m --window 0 --json", "invalid_value"),
         ("finetune no-such --json", "usage"),
-        ("neighbors --json no-such word -k many", "usage"),
+        ("query neighbors --json no-such word -k many", "usage"),
+        ("neighbors no-such word --json", "usage"),  # moved
+        ("train text-classifier no-such -o m --json", "usage"),
+        ("evaluate no-such --json", "usage"),
         ("embed no-such no-such --json", "usage"),  # needs -o
         ("tokenizer decode no-such no-such --json", "unreadable_file"),
     ],
@@ -114,8 +117,8 @@ def test_errors_of_groups_are_objects(call, tmp_path, monkeypatch, line, code):
     assert last_error(result.stderr)["code"] == code
 
 
-def test_the_flag_behind_two_dashes_is_a_word(call, model):
-    assert call("neighbors", model, "--", "--json").stderr.startswith("firth: ")
+def test_the_flag_after_two_dashes_is_a_word(call, model):
+    assert call("query", "neighbors", model, "--", "--json").stderr.startswith("firth: ")
 
 
 @pytest.mark.parametrize(
@@ -132,14 +135,14 @@ def test_the_flag_behind_two_dashes_is_a_word(call, model):
         (firth.FirthError("diverged", "{loss} is no number", loss=float("nan")), "diverged"),
     ],
 )
-def test_whatever_goes_wrong_is_an_object(call, monkeypatch, error, code):
+def test_every_exception_is_an_object(call, monkeypatch, error, code):
     def fail(*_: Any) -> None:
         raise error
 
     monkeypatch.setattr("firth.core.registry.method_classes", fail)
     result = call("methods", "--json")
-    found = last_error(result.stderr)
-    assert found["code"] == code and "\n" not in found["message"]
+    error_object = last_error(result.stderr)
+    assert error_object["code"] == code and "\n" not in error_object["message"]
     assert result.exit_code == (130 if code == "interrupted" else 1)
     traced = call("--debug", "methods", "--json")
     assert ("trace" in last_error(traced.stderr)["values"]) == (code in ("out_of_memory", "operating_system", "fault"))
@@ -156,7 +159,7 @@ def test_an_interrupt_of_a_real_process_is_an_object(start, text, tmp_path):
     assert process.wait() == 130 and last_error(last)["code"] == "interrupted"
 
 
-def test_a_reader_that_has_read_enough_is_no_error(start):
+def test_a_closed_pipe_is_not_an_error(start):
     process = start("methods", "--json")
     process.stdout.close()
     assert process.stderr.read() == "" and process.wait() == 0
@@ -179,17 +182,17 @@ def test_the_report_fits_where_standard_error_goes(monkeypatch, terminal):
     from firth.core.report import JsonLines, JsonLog, LogLines, TerminalBar
 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
-    chosen = {}
+    reports = {}
     for as_json in (False, True):
         with click.Context(cli) as context:
             context.meta["json"] = as_json
             for progress in ("auto", "none", "json"):
                 report = choose_report(progress)
-                chosen[as_json, progress] = type(report), getattr(report, "progress", None)
+                reports[as_json, progress] = type(report), getattr(report, "progress", None)
             monkeypatch.setenv("FIRTH_PROGRESS", "json")
             assert type(choose_report()) is JsonLines
             monkeypatch.delenv("FIRTH_PROGRESS")
-    assert chosen == {
+    assert reports == {
         (False, "auto"): (TerminalBar, None) if terminal else (LogLines, True),
         (False, "none"): (LogLines, False),
         (False, "json"): (JsonLines, None),
@@ -200,7 +203,7 @@ def test_the_report_fits_where_standard_error_goes(monkeypatch, terminal):
 
 
 def test_a_log_of_a_long_run_is_written_while_it_runs(tmp_path):
-    """With the time between lines taken away: standard error is no terminal, and the lines come."""
+    """Without the minimum time between lines, and with standard error not a terminal."""
     (tmp_path / "text.txt").write_text("a b c\nd e f\n" * 400)
     program = (
         "from firth.core.report import LogLines\n"

@@ -1,4 +1,4 @@
-"""Words and file names in UTF-8 are understood whatever the locale says."""
+"""Words and file names are UTF-8 in every locale."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def test_words_and_file_names(tmp_path, locale):
     trained = run(tmp_path, locale, "train", "skipgram", "größe-日本.txt", "-o", "Modell-ö", *flags)
     assert trained.returncode == 0, trained.stderr
     assert json.loads(trained.stdout)["folder"] == "Modell-ö" and (tmp_path / "Modell-ö" / "config.json").is_file()
-    near = run(tmp_path, locale, "neighbors", "Modell-ö", "müller", "語", "--json")
+    near = run(tmp_path, locale, "query", "neighbors", "Modell-ö", "müller", "語", "--json")
     assert near.returncode == 0, near.stderr
     assert set(json.loads(near.stdout)) == {"müller", "語"}
-    unknown = run(tmp_path, locale, "neighbors", "Modell-ö", "tölz", "--json")
+    unknown = run(tmp_path, locale, "query", "neighbors", "Modell-ö", "tölz", "--json")
     assert json.loads(unknown.stderr)["error"]["code"] == "unknown_key" and "tölz".encode() in unknown.stderr
     rows = run(tmp_path, locale, "embed", "Modell-ö", "-", stdin="Müller 日本\n")
     assert json.loads(rows.stdout)["unknown"] == 0

@@ -1,4 +1,4 @@
-"""Ratings on the command line: train, recommend, neighbours of items and users, evaluate; bad input in one line."""
+"""Interactions on the command line: train, recommend, neighbors of items and users, evaluate, errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from firth.data.world import World
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """train.tsv, test.tsv, stars.csv with named columns."""
+    """train.tsv, test.tsv, and stars.csv with named columns."""
     folder = tmp_path_factory.mktemp("people")
     society = World(seed=5).ratings(200, 80, 20)
     rows = list(zip(society.users, society.items, society.ratings, strict=True))
@@ -39,41 +39,41 @@ def test_train_and_recommend(call, files, tmp_path, method):
     assert trained.exit_code == 0, trained.output
     assert (
         trained.stdout.split()[:4] == ["users", "200", "items", "80"]
-        and f"Next: firth recommend {tmp_path / 'm'} --user USER" in trained.stdout
+        and f"Next: firth query recommend {tmp_path / 'm'} --user USER" in trained.stdout
     )
-    result = call("recommend", tmp_path / "m", "--user", "u3", "-k", 4, "--json")
+    result = call("query", "recommend", tmp_path / "m", "--user", "u3", "-k", 4, "--json")
     hits = json.loads(result.stdout)["u3"]
-    had = firth.Interactions(files / "train.tsv").histories()["u3"]
-    assert len(hits) == 4 and not {hit["key"] for hit in hits} & set(had)
+    history = firth.Interactions(files / "train.tsv").histories()["u3"]
+    assert len(hits) == 4 and not {hit["key"] for hit in hits} & set(history)
     assert hits == [hit._asdict() for hit in firth.load(tmp_path / "m").recommend("u3", 4)]
     again = call("train", method, files / "train.tsv", "-o", tmp_path / "m", "--dim", 8, "--epochs", 2)
-    assert "is finished already" in again.stdout
+    assert "is already finished" in again.stdout
 
 
-def test_recommend_for_someone_new(call, als):
-    plain = call("recommend", als, "--items", "i3,i5", "-k", 3)
+def test_recommend_for_a_new_user(call, als):
+    plain = call("query", "recommend", als, "--items", "i3,i5", "-k", 3)
     assert plain.exit_code == 0 and len(plain.stdout.splitlines()) == 3 and "i3 " not in plain.stdout
-    weighed = call("recommend", als, "--items", "i3=5,i5=1", "-k", 3, "--json")
+    weighted = call("query", "recommend", als, "--items", "i3=5,i5=1", "-k", 3, "--json")
     expected = firth.load(als).recommend_for({"i3": 5.0, "i5": 1.0}, 3)
-    assert json.loads(weighed.stdout)["i3=5,i5=1"] == [hit._asdict() for hit in expected]
-    both = call("recommend", als, "--user", "u1", "--user", "u2", "-k", 2, "--seen")
+    assert json.loads(weighted.stdout)["i3=5,i5=1"] == [hit._asdict() for hit in expected]
+    both = call("query", "recommend", als, "--user", "u1", "--user", "u2", "-k", 2, "--seen")
     assert both.stdout.splitlines()[0] == "u1:" and len(both.stdout.splitlines()) == 6
 
 
-def test_other_questions_to_the_table_of_users(call, als):
+def test_queries_of_the_user_table(call, als):
     users = firth.load(als).tables["users"]
-    alike = call("similarity", als, "u1", "u2", "--table", "users", "--json")
-    assert json.loads(alike.stdout)["score"] == pytest.approx(users.similarity("u1", "u2"))
-    found = call("analogy", als, "u1", "u2", "u3", "-k", 2, "--table", "users", "--json")
-    assert [hit["key"] for hit in json.loads(found.stdout)] == [hit.key for hit in users.analogy("u1", "u2", "u3", 2)]
-    odd = call("similarity", als, "u1", "u2", "u3", "--odd", "--table", "users")
+    similarity = call("query", "similarity", als, "u1", "u2", "--table", "users", "--json")
+    assert json.loads(similarity.stdout)["score"] == pytest.approx(users.similarity("u1", "u2"))
+    analogy = call("query", "analogy", als, "u1", "u2", "u3", "-k", 2, "--table", "users", "--json")
+    assert [hit["key"] for hit in json.loads(analogy.stdout)] == [hit.key for hit in users.analogy("u1", "u2", "u3", 2)]
+    odd = call("query", "odd-one-out", als, "u1", "u2", "u3", "--table", "users")
     assert odd.stdout.strip() == odd_one_out(users, ["u1", "u2", "u3"])
 
 
 def test_neighbors_of_items_and_of_users(call, als):
-    items = call("neighbors", als, "i3", "-k", 2, "--together", "--json")
+    items = call("query", "neighbors", als, "i3", "-k", 2, "--together", "--json")
     assert all(hit["key"].startswith("i") for hit in json.loads(items.stdout))
-    users = call("neighbors", als, "u3", "-k", 2, "--together", "--json", "--table", "users")
+    users = call("query", "neighbors", als, "u3", "-k", 2, "--together", "--json", "--table", "users")
     assert json.loads(users.stdout) == [hit._asdict() for hit in firth.load(als).users.neighbors("u3", 2)]
 
 
@@ -81,106 +81,96 @@ def test_columns_by_name_and_rating_errors(call, files, tmp_path):
     names = ("--user", "who", "--item", "what", "--value", "stars")
     trained = call("train", "rating_factors", files / "stars.csv", "-o", tmp_path / "m", *names, "--dim", 4)
     assert trained.exit_code == 0, trained.output
-    result = json.loads(call("evaluate", tmp_path / "m", "--ratings", files / "test.tsv", "--json").stdout)
-    errors = result[str(tmp_path / "m")][f"{files / 'test.tsv'} (ratings)"]
+    errors = evaluated(call, "ratings", tmp_path / "m", files / "test.tsv")
     assert errors["rmse"] < errors["mean_rmse"] and errors["skipped"] == 0
 
 
+def evaluated(call, task, *arguments):
+    (result,) = json.loads(call("evaluate", task, *arguments, "--json").stdout).values()
+    return result
+
+
 def test_evaluate_shows_the_baselines(call, als, files):
-    result = call("evaluate", als, "--ratings", files / "test.tsv")
+    result = call("evaluate", "recommendations", als, files / "test.tsv")
     assert result.exit_code == 0 and "recall@20" in result.stdout
-    assert [line.split()[0] for line in result.stdout.splitlines()[2:5]] == ["ALS", "popularity", "item-kNN"]
-    told = call("evaluate", als, "--ratings", files / "test.tsv", "--history", files / "train.tsv", "--json")
-    found = json.loads(told.stdout)[str(als)][str(files / "test.tsv")]
-    assert found["users"] > 150 and 0 < found["scores"]["ALS"]["ndcg@100"] < 1
+    assert [line.split()[0] for line in result.stdout.splitlines()[1:4]] == ["ALS", "popularity", "item-kNN"]
+    scores = evaluated(call, "recommendations", als, files / "test.tsv", "--history", files / "train.tsv")
+    assert scores["users"] > 150 and 0 < scores["scores"]["ALS"]["ndcg@100"] < 1
 
 
 def test_evaluate_without_the_baselines(call, als, files):
     test = files / "test.tsv"
-    whole, alone = (
-        json.loads(call("evaluate", als, "--ratings", test, "--json", *flags).stdout)[str(als)][str(test)]
-        for flags in ((), ("--no-baselines",))
-    )
-    assert list(whole["scores"]) == ["ALS", "popularity", "item-kNN"]
-    assert alone["scores"] == {"ALS": whole["scores"]["ALS"]}
+    both, alone = (evaluated(call, "recommendations", als, test, *flags) for flags in ((), ("--no-baselines",)))
+    assert list(both["scores"]) == ["ALS", "popularity", "item-kNN"]
+    assert alone["scores"] == {"ALS": both["scores"]["ALS"]}
 
 
+RECOMMEND, NEIGHBORS = ("query", "recommend", "ALS"), ("query", "neighbors", "ALS")
 BAD = {
-    "unknown user": (
-        ("recommend", "ALS", "--user", "nobody"),
-        "pass the history instead: `firth recommend --items A,B`",
+    "unknown user": ("unknown_key", {}, (*RECOMMEND, "--user", "nobody")),
+    "unknown item": ("unknown_key", {"key": "nothing"}, (*RECOMMEND, "--items", "nothing")),
+    "weights for some": ("invalid_value", {"option": "--items", "got": "i3"}, (*RECOMMEND, "--items", "i3,i4=2")),
+    "not a weight": ("invalid_value", {"option": "--items", "got": "i3=lots"}, (*RECOMMEND, "--items", "i3=lots")),
+    "unknown table": ("unknown_table", {"table": "words"}, (*NEIGHBORS, "u3", "--table", "words")),
+    "user among items": ("unknown_key", {"key": "u3", "main": "items", "name": "users"}, (*NEIGHBORS, "u3")),
+    "unknown key": ("unknown_key", {"key": "x3"}, (*NEIGHBORS, "x3")),
+    "no user": ("usage", {}, RECOMMEND),
+    "user and items": ("usage", {}, (*RECOMMEND, "--user", "u1", "--items", "i1")),
+    "two files": ("wrong_input", {"got": 2}, ("train", "als", "train.tsv", "test.tsv", "-o", "m")),
+    "no such column": ("unknown_column", {"name": "whom"}, ("train", "als", "stars.csv", "-o", "m", "--user", "whom")),
+    "words to recommend": (
+        "unsupported_model",
+        {"method": "skipgram"},
+        ("query", "recommend", "WORDS", "--user", "u3"),
     ),
-    "unknown item": (("recommend", "ALS", "--items", "nothing"), "No vector for 'nothing'"),
-    "weights for some": (("recommend", "ALS", "--items", "i3,i4=2"), "all items a number or none"),
-    "weight that is none": (("recommend", "ALS", "--items", "i3=lots"), "A=2,B=5; got 'i3=lots'"),
-    "unknown table": (("neighbors", "ALS", "u3", "--table", "words"), "no table 'words'; it has items, users"),
-    "two files": (("train", "als", "train.tsv", "test.tsv", "-o", "m"), "A set of ratings is one file; got 2"),
-    "no such column": (("train", "als", "stars.csv", "-o", "m", "--user", "whom"), "no column 'whom'"),
-    "words to recommend": (("recommend", "WORDS", "--user", "u3"), "does not recommend (skipgram)"),
-    "words to evaluate": (("evaluate", "WORDS", "--ratings", "test.tsv"), "does not recommend"),
-    "no weights": (("train", "als", "bad.csv", "-o", "m"), "bad.csv, row 2: the weight must be a number; got 'much'"),
-    "negative": (("train", "bpr", "negative.csv", "-o", "m"), "weights of at least 0"),
+    "words to evaluate": ("unsupported_model", {}, ("evaluate", "recommendations", "WORDS", "test.tsv")),
+    "als for ratings": ("unsupported_model", {"method": "als"}, ("evaluate", "ratings", "ALS", "test.tsv")),
+    "no weights": ("malformed_data", {"got": "much"}, ("train", "als", "bad.csv", "-o", "m")),
+    "negative": ("malformed_data", {}, ("train", "bpr", "negative.csv", "-o", "m")),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_one_line(call, als, files, model, name, tmp_path):
+def test_errors(refused, als, files, model, name, tmp_path):
     (files / "bad.csv").write_text("user,item,rating\na,x,much\n")
     (files / "negative.csv").write_text("user,item,rating\na,x,-1\na,y,1\n")
-    (line, rule), places = BAD[name], {"ALS": als, "WORDS": model, "m": tmp_path / "m"}
-    arguments = [places.get(part, files / part if part.endswith(("sv",)) else part) for part in line]
-    result = call(*arguments)
-    assert result.exit_code == 1 and result.stderr.startswith("firth: ") and rule in result.stderr
-    assert result.stderr.count("\n") == 1 and not (tmp_path / "m").exists()
+    (code, values, line), paths = BAD[name], {"ALS": als, "WORDS": model, "m": tmp_path / "m"}
+    arguments = [paths.get(part, files / part if part.endswith("sv") else part) for part in line]
+    refused(code, *arguments, **values)
+    assert not (tmp_path / "m").exists()
 
 
-def test_recommend_needs_to_know_for_whom(call, als):
-    for arguments in ((), ("--user", "u1", "--items", "i1")):
-        result = call("recommend", als, *arguments)
-        assert result.exit_code == 2 and "--user USER" in result.stderr
-
-
-def test_the_vectors_of_users_are_written(call, als, tmp_path):
+def test_convert_the_user_vectors(call, refused, als, tmp_path):
     written = call("convert", als, tmp_path / "users.npy", "--table", "users")
     assert written.exit_code == 0 and written.stdout.startswith("200 vectors of 8"), written.output
     assert firth.read_vectors(tmp_path / "users.npy").keys == firth.load(als).users.keys
-    assert "it has items, users" in call("convert", als, tmp_path / "x.npy", "--table", "who").stderr
-    refused = call("embed", als, tmp_path / "users.npy")
-    assert refused.exit_code == 1 and "`firth convert` writes the vectors that it has" in refused.stderr
-
-
-def test_neighbors_tells_the_table_that_has_the_key(call, als):
-    assert (
-        "No vector for 'u3' among the items; the users have one: --table users." in call("neighbors", als, "u3").stderr
-    )
-    assert "No vector for 'x3'" in call("neighbors", als, "x3").stderr
+    refused("unknown_table", "convert", als, tmp_path / "x.npy", "--table", "who", tables="items, users")
+    embed = ("embed", als, tmp_path / "users.npy", "-o", tmp_path / "x.npy")
+    assert "`firth convert`" in refused("unsupported_model", *embed, path=als, method="als")
 
 
 def test_evaluate_reads_the_columns_that_train_reads(call, als, files, tmp_path):
     rows = [line.split("\t") for line in (files / "test.tsv").read_text().splitlines()]
     (tmp_path / "wide.csv").write_text("id,who,what,n\n" + "".join(f"{i},{','.join(r)}\n" for i, r in enumerate(rows)))
-    plain = call("evaluate", als, "--ratings", files / "test.tsv", "--json")
-    named = ("--user", "who", "--item", "what", "--value", "n")
-    told = call("evaluate", als, "--ratings", tmp_path / "wide.csv", *named, "--json")
-    figures = [next(iter(json.loads(found.stdout)[str(als)].values())) for found in (plain, told)]
-    assert figures[0] == figures[1] and figures[0]["users"] > 0
+    columns = ("--user", "who", "--item", "what", "--value", "n")
+    expected = evaluated(call, "recommendations", als, files / "test.tsv")
+    assert evaluated(call, "recommendations", als, tmp_path / "wide.csv", *columns) == expected
+    assert expected["users"] > 0
 
 
-def test_a_test_without_news_is_said_in_words(call, als, files):
-    told = call("evaluate", als, "--ratings", files / "train.tsv")
-    assert "Nothing could be evaluated" in told.stdout and "nan" not in told.stdout
+def test_a_test_without_new_items(call, als, files):
+    result = call("evaluate", "recommendations", als, files / "train.tsv")
+    assert result.exit_code == 0 and result.stdout and "nan" not in result.stdout
 
 
-def test_unknown_items_are_counted(call, als):
-    plain = call("recommend", als, "--items", "i3,i5", "-k", 3, "--json")
-    odd = call("recommend", als, "--items", "i3,no-such,i5", "-k", 3, "--json")
+def test_unknown_items_are_counted(call, refused, als):
+    plain = call("query", "recommend", als, "--items", "i3,i5", "-k", 3, "--json")
+    odd = call("query", "recommend", als, "--items", "i3,no-such,i5", "-k", 3, "--json")
     assert odd.exit_code == 0 and "no-such" in odd.stderr
-    told, expected = json.loads(odd.stdout), json.loads(plain.stdout)
-    assert told["i3,no-such,i5"] == expected["i3,i5"]
-    assert told["unknown_items"] == {"count": 1, "names": ["no-such"]}
+    recommended, expected = json.loads(odd.stdout), json.loads(plain.stdout)
+    assert recommended["i3,no-such,i5"] == expected["i3,i5"]
+    assert recommended["unknown_items"] == {"count": 1, "names": ["no-such"]}
     assert expected["unknown_items"] == {"count": 0, "names": []}
     for items in ("no-such,nor-such", "no-such"):
-        none = call("recommend", als, "--items", items, "--json")
-        error = json.loads(none.stderr)["error"]
-        assert none.exit_code == 1 and error["code"] == "unknown_key", none.output
-    assert "unknown_items" not in json.loads(call("recommend", als, "--user", "u1", "--json").stdout)
+        refused("unknown_key", "query", "recommend", als, "--items", items)
+    assert "unknown_items" not in json.loads(call("query", "recommend", als, "--user", "u1", "--json").stdout)

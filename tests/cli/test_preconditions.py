@@ -1,4 +1,4 @@
-"""What can be told without reading the data is told before it is read: the device, the output folder, the processes."""
+"""Errors that do not depend on the data come before it is read: the device, the output folder, the processes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from samples import training_command
 from tiny import tiny_bert
 
 import firth
@@ -25,10 +26,10 @@ def code(result: Any) -> str:
 
 
 class Unread:
-    """Data that must not be looked at."""
+    """Data that must not be read."""
 
     def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"the data was asked for {name}")
+        raise AssertionError(f"the data was read: {name}")
 
     def __iter__(self) -> Any:
         raise AssertionError("the data was read")
@@ -42,9 +43,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @without_gpu
 @pytest.mark.parametrize("name", METHODS)
 def test_the_device_is_checked_first(call, base, tmp_path, name):
-    """There is no such data either: who reads it first, says so."""
-    start = ["--start", base] if name in FINE_TUNED else []
-    result = call("train", name, "no-such.csv", "-o", tmp_path / "m", "--device", "cuda", *start, "--json")
+    """The data does not exist either, so reading it first would give another error."""
+    command = training_command(name, "no-such.csv", base)
+    result = call(*command, "-o", tmp_path / "m", "--device", "cuda", "--json")
     assert code(result) in ("no_gpu", "unsupported_device")
     assert not (tmp_path / "m").exists()
 
@@ -60,13 +61,12 @@ def test_the_device_is_checked_first_in_python_too(base, name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_output_folder_is_checked_before_the_data(call, base, tmp_path, name):
-    start = ["--start", base] if name in FINE_TUNED else []
     (tmp_path / "file").write_text("mine")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("mine")
-    for output, wanted in (("file", "unsafe_output"), ("full", "unsafe_output"), ("file/m", "unwritable_file")):
-        result = call("train", name, "no-such.csv", "-o", tmp_path / output, *start, "--json")
-        assert code(result) == wanted
+    for output, expected in (("file", "unsafe_output"), ("full", "unsafe_output"), ("file/m", "unwritable_file")):
+        result = call(*training_command(name, "no-such.csv", base), "-o", tmp_path / output, "--json")
+        assert code(result) == expected
 
 
 def test_a_sweep_checks_device_and_folder_before_the_data(call, tmp_path):
@@ -78,9 +78,9 @@ def test_a_sweep_checks_device_and_folder_before_the_data(call, tmp_path):
 
 
 @without_gpu
-@pytest.mark.parametrize("verb", ["embed", "index"])
+@pytest.mark.parametrize("verb", [("embed",), ("index", "build")])
 def test_embedding_checks_device_and_precision_before_the_data(call, base, tmp_path, verb):
-    command = (verb, base, "no-such.txt", "-o", tmp_path / "out", "--json")
+    command = (*verb, base, "no-such.txt", "-o", tmp_path / "out", "--json")
     assert code(call(*command, "--device", "cuda")) == "no_gpu"
     assert code(call(*command, "--precision", "bf16", "--device", "cpu")) == "invalid_value"
     assert not (tmp_path / "out").exists()
@@ -92,27 +92,27 @@ def test_embedding_checks_its_folder_before_the_data(call, base, tmp_path, monke
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("mine")
     (tmp_path / "file").write_text("mine")
-    for output, wanted in (("full", "unsafe_output"), ("file", "unwritable_file"), ("file/m", "unwritable_file")):
-        assert code(call("embed", base, tmp_path / "texts.txt", "-o", tmp_path / output, "--json")) == wanted
+    for output, expected in (("full", "unsafe_output"), ("file", "unwritable_file"), ("file/m", "unwritable_file")):
+        assert code(call("embed", base, tmp_path / "texts.txt", "-o", tmp_path / output, "--json")) == expected
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_processes_are_checked_before_the_data(call, tmp_path, monkeypatch, name):
-    """Networks share their work between processes, in `test_processes.py`; the others would do it all in each."""
+def test_processes_are_checked_before_the_data(call, base, tmp_path, monkeypatch, name):
+    """Networks distribute their work (`test_processes.py`); the other methods would repeat it in each process."""
     monkeypatch.setenv("WORLD_SIZE", "2")
     if registry.method(name).in_processes:
         return
-    result = call("train", name, "no-such.csv", "-o", tmp_path / "m", "--json")
+    result = call(*training_command(name, "no-such.csv", base), "-o", tmp_path / "m", "--json")
     assert code(result) == "conflicting_options"
     with pytest.raises(FirthError) as caught:
         firth.train(registry.method(name)(), Unread(), tmp_path / "m")
     assert caught.value.code == "conflicting_options"
 
 
-def test_networks_and_only_networks_share_their_work():
-    shared = {name for name in METHODS if registry.method(name).in_processes}
+def test_only_networks_distribute_their_work():
+    distributed = {name for name in METHODS if registry.method(name).in_processes}
     networks = {"gpt", "bert", "seq2seq", "autoencoder", "vae", "multdae", "multvae"}
-    assert shared == networks | {
+    assert distributed == networks | {
         "text_classifier",
         "text_regressor",
         "token_classifier",

@@ -1,4 +1,4 @@
-"""Under torchrun: what uses several processes works, each thing being done once; everything else is refused."""
+"""torchrun: commands that use several processes do everything once; the other commands are refused."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ from samples import write_samples
 from tiny import tiny_bert
 
 import firth
-from firth.cli.main import IN_PROCESSES, VERBS
+from firth.cli.main import DISTRIBUTED, cli
 from firth.core import registry
 from firth.data.world import World
 
 SENTENCES = list(World(seed=4).sentences(400))
 
 
-#: Trains the methods that it is given.
+#: A program that trains the methods of its arguments.
 TRAIN_ALL = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-from samples import FILES, small
+from samples import FILES, small, training_command
 from firth.cli.main import cli
 from firth.core import registry
 for name in sys.argv[1:]:
-    method = registry.method(name)
-    start = ["--start", "base"] if method.needs_start else []
-    command = ["train", name, FILES[method.kind], "-o", f"model-{{name}}", "--device", "cpu", *start, *small(name)]
+    command = training_command(name, FILES[registry.method(name).kind], "base")
+    command += ["-o", f"model-{{name}}", "--device", "cpu", *small(name)]
     cli([*command, "--json"], "firth", standalone_mode=False)
 """
 TOGETHER = [name for name in sorted(registry.method_classes()) if registry.method(name).in_processes]
@@ -79,7 +78,7 @@ def test_texts_are_embedded_once(folder, call, monkeypatch):
     assert alone.exit_code == 0, alone.output
     status, out, err = finished(torchrun(folder, *command, "-o", "shared"))
     assert status == 0, err[-2000:]
-    assert json.loads(out) == {**json.loads(alone.stdout), "output": "shared"}  # one line: one process tells
+    assert json.loads(out) == {**json.loads(alone.stdout), "output": "shared"}  # one line: one process prints
     assert err.count('"empty_texts"') == err.count('"cut_texts"') == 1
     files = [sorted(path.name for path in (folder / name).iterdir()) for name in ("alone", "shared")]
     assert files[0] == files[1] == ["embedding.json", *(f"part-{n:05d}.parquet" for n in range(5))]
@@ -88,8 +87,8 @@ def test_texts_are_embedded_once(folder, call, monkeypatch):
     assert records[0] == records[1] and records[1]["finished"] == 402
 
 
-def test_what_was_broken_off_goes_on_in_another_number_of_processes(folder, call, monkeypatch):
-    """Killed in two processes, finished in three: no shard that was done is made again, and all are there."""
+def test_an_interrupted_run_resumes_with_another_number_of_processes(folder, call, monkeypatch):
+    """Killed with two processes, finished with three: finished shards are kept, and none is missing."""
     monkeypatch.chdir(folder)
     many = pyarrow.table({"text": [f"{text} {n}" for n in range(30) for text in SENTENCES]})
     pyarrow.parquet.write_table(many, folder / "many.parquet")
@@ -106,7 +105,7 @@ def test_what_was_broken_off_goes_on_in_another_number_of_processes(folder, call
     parts = {name: moment for name, moment in times(folder / "broken").items() if name in recorded(folder / "broken")}
     assert 2 <= len(parts) < 60 and second.exists()
     status, out, err = finished(torchrun(folder, *command, "-o", "broken", processes=3))
-    assert status == 0 and "12,000 rows" in out and f"note: {len(parts)} shards are there already" in err
+    assert status == 0 and "12,000 rows" in out and f"note: {len(parts)} shards exist already" in err
     assert parts.items() <= times(folder / "broken").items()
     names = sorted(path.name for path in (folder / "broken").iterdir())
     assert names == ["embedding.json", *(f"part-{n:05d}.parquet" for n in range(60))]
@@ -119,12 +118,12 @@ def times(folder: Path) -> dict[str, int]:
 
 
 def recorded(folder: Path) -> set[str]:
-    """The shards that the records of all processes name."""
+    """The shards in the records of all processes."""
     records = [json.loads(path.read_text()) for path in folder.glob("embedding*.json")]
     return {f"part-{int(number):05d}.parquet" for record in records for number in record["shards"]}
 
 
-def test_a_folder_of_something_else_is_refused_once(folder):
+def test_an_unsafe_folder_is_reported_once(folder):
     (folder / "other").mkdir()
     (folder / "other" / "letter.txt").write_text("mine")
     status, out, err = finished(torchrun(folder, "embed", "bert", "texts.txt", "-o", "other", "--json"))
@@ -134,7 +133,7 @@ def test_a_folder_of_something_else_is_refused_once(folder):
 
 
 @pytest.mark.parametrize("output", [["-o", "rows.npy"], ["-o", "rows.jsonl"], []])
-def test_one_file_is_not_written_by_two(call, folder, monkeypatch, output):
+def test_one_file_is_not_written_by_two_processes(call, folder, monkeypatch, output):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert refused(call("embed", "bert", "texts.txt", *output, "--json"))["processes"] == 2
@@ -149,28 +148,28 @@ def refused(result: Any) -> dict[str, Any]:
     return dict(error["values"])
 
 
-@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in IN_PROCESSES])
-def test_verbs_of_one_process_are_refused(call, monkeypatch, verb):
+@pytest.mark.parametrize("verb", [verb for verb in cli.summaries if verb not in DISTRIBUTED])
+def test_commands_of_one_process_are_refused(call, monkeypatch, verb):
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert refused(call(verb, "no-such", "--json")) == {"what": f"firth {verb}", "processes": 2}
 
 
-def test_a_world_of_one_and_a_world_that_is_no_number_are_not(call, monkeypatch):
+def test_a_world_size_of_one_or_no_number_is_ignored(call, monkeypatch):
     for size in ("1", "", "many"):
         monkeypatch.setenv("WORLD_SIZE", size)
         assert call("methods").exit_code == 0
 
 
 def test_networks_train_together(tmp_path):
-    """Every method of networks, one after the other in the same two processes; one of them tells and writes."""
+    """Every network method in the same two processes, of which one prints and writes."""
     write_samples(tmp_path)
     program = tmp_path / "train_all.py"
     program.write_text(TRAIN_ALL)
     process = torchrun(tmp_path, *TOGETHER, program=[str(program)])
     status, out, err = finished(process)
     assert status == 0, err[-3000:]
-    told = [json.loads(line) for line in out.splitlines()]
-    assert [each["method"] for each in told] == TOGETHER and {each["status"] for each in told} == {"trained"}
+    results = [json.loads(line) for line in out.splitlines()]
+    assert [each["method"] for each in results] == TOGETHER and {each["status"] for each in results} == {"trained"}
     for name in TOGETHER:
         model = firth.load(tmp_path / f"model-{name}")
         assert type(model.method).method_name() == name and model.training["steps"] > 0

@@ -1,4 +1,4 @@
-"""Programs that watch get progress as JSON lines."""
+"""Progress as JSON lines for other programs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 
-def test_the_environment_asks_for_json(tmp_path):
+def test_the_environment_variable(tmp_path):
     command = [sys.executable, "-m", "firth", "corpus", "python", "--package", "json", "-o", str(tmp_path / "a.jsonl")]
     done = subprocess.run(
         command, env={**os.environ, "FIRTH_PROGRESS": "json"}, capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""What is loaded when: `import firth` and `firth --help` must be quick, so they load nothing heavy."""
+"""`import firth` and `firth --help` are fast: they import nothing heavy. The map of commands is consistent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 import pytest
 
 import firth
-from firth.cli.main import VERBS, cli
+from firth.cli.main import SECTIONS, cli
 from firth.core.extras import how_to_install
 
 HEAVY = {"numpy", "scipy", "pyarrow", "matplotlib", "torch", "safetensors", "sklearn", "tokenizers"}
@@ -29,7 +29,9 @@ def test_import_firth_is_light():
     assert loaded("import firth; firth.FirthError; firth.__version__") == set()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["neighbors", "--help"], ["embed", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["query", "neighbors", "--help"], ["embed", "--help"]]
+)
 def test_help_is_light(arguments):
     code = f"from firth.cli.main import cli\ntry: cli({arguments!r}, 'firth')\nexcept SystemExit: pass"
     assert loaded(code) == set()
@@ -44,40 +46,76 @@ def test_training_needs_no_torch_and_no_plots(tmp_path):
 
 
 def test_choices_written_twice_agree():
-    """They stand in the command line too, so that --help loads no numpy."""
+    """They are repeated in the command line so that --help does not import NumPy."""
     from firth.cli import common, convert
     from firth.core.vectors import METRICS
     from firth.data.corpus import UNITS
     from firth.formats.quantize import STORAGES
 
-    storage = next(param for param in convert.command.params if param.name == "storage")
-    assert (common.METRICS, common.UNITS, tuple(storage.type.choices)) == (METRICS, UNITS, STORAGES)
+    assert (common.METRICS, common.UNITS, tuple(convert.STORAGE.values())) == (METRICS, UNITS, STORAGES)
 
 
-def test_every_verb_is_listed_and_has_help(call):
-    listed = call("--help").output
-    for verb, line in VERBS.items():
-        assert f"  {verb} " in listed and line in " ".join(listed.split())
-        result = call(verb, "--help")
-        assert result.exit_code == 0 and result.output.startswith("Usage: ")
+def test_the_help_fits_one_screen(call):
+    """One line per command, at most 24 of them, in titled sections of an 80-column terminal."""
+    lines = call("--help").output.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")] == ["Options", *SECTIONS]
+    assert sum(map(len, SECTIONS.values())) <= 24
+    for commands in SECTIONS.values():
+        for name, summary in commands.items():
+            assert f"  {name:<10}  {summary}" in lines
 
 
 def commands(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
-    """All commands with their names, those of groups too."""
+    """All commands with their names, including those of groups."""
     context = click.Context(command)
     for each in command.list_commands(context) if isinstance(command, click.Group) else ():
-        found = command.get_command(context, each)
-        yield from commands(found, f"{name} {each}".strip())
+        inner = command.get_command(context, each)
+        assert inner is not None
+        yield from commands(inner, f"{name} {each}".strip())
     if not isinstance(command, click.Group):
         yield name, command
 
 
-def test_the_same_thing_has_the_same_name():
-    for name, command in commands(cli):
-        flags = {tuple(param.opts) for param in command.params}
-        for one, other in (("--column", "--text"), ("--sentences", "--sts"), ("--dev", "--validation")):
-            first = next((opts for opts in flags if other in opts), (one,))
-            assert first[0] == one or name == "distil", f"{name} has {first}"  # distil's --text is a file
+COMMANDS = dict(commands(cli))
+
+
+def test_every_command_has_help(call):
+    for verb in (name for section in SECTIONS.values() for name in section):
+        result = call(verb, "--help")
+        assert result.exit_code == 0 and result.output.startswith("Usage: ")
+    assert [name for name, command in COMMANDS.items() if not command.get_short_help_str()] == []
+
+
+def test_fine_tuning_has_one_entrance():
+    tasks = {name.removeprefix("finetune ") for name in COMMANDS if name.startswith("finetune ")}
+    assert tasks == {"question-answerer", "sentence-encoder", "text-classifier", "text-regressor", "token-classifier"}
+    assert not {f"train {task.replace('-', '_')}" for task in tasks} & set(COMMANDS)
+
+
+#: What each short flag means, by its long form or its parameter.
+SHORT = {"-o": {"--output"}, "-k": {"k"}, "-n": {"n"}, "-h": {"--help"}}
+#: Names that no command uses, because another name means the same everywhere.
+RETIRED = {
+    "--text",
+    "--sts",
+    "--validation",
+    "--labelled",
+    "--no-marks",
+    "--pieces",
+    "--numbers",
+    "--storage",
+    "--folder",
+}
+
+
+def test_flags_mean_the_same_everywhere():
+    for name, command in COMMANDS.items():
+        for param in command.params:
+            for flag in param.opts if isinstance(param, click.Option) else ():
+                assert flag not in RETIRED, f"{name} has {flag}"
+                if len(flag) == 2:
+                    assert SHORT[flag] & {*param.opts, param.name}, f"{name} has {flag} for {param.name}"
 
 
 @pytest.mark.parametrize("arguments", [["methods"], ["train", "--help"], ["train", "gpt", "--help"]])
@@ -86,7 +124,7 @@ def test_listing_methods_loads_no_network(arguments):
     assert loaded(code) & {"torch", "tokenizers", "sklearn", "matplotlib"} == set()
 
 
-def test_without_torch_networks_say_what_they_need(tmp_path):
+def test_without_torch_networks_name_the_package(tmp_path):
     (tmp_path / "t.txt").write_text("a b c d e f\n" * 50)
     command = ["train", "gpt", str(tmp_path / "t.txt"), "-o", str(tmp_path / "m")]
     program = f"import sys; sys.modules['torch'] = None\nfrom firth.cli.main import cli\ncli({command!r}, 'firth')"

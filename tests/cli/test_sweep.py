@@ -1,4 +1,4 @@
-"""`firth sweep`: killed again and again it ends as an unbroken one does; what is typed wrongly is told."""
+"""`firth sweep`: resuming after kills, and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pairs(tmp_path_factory):
     return path
 
 
-def test_killed_again_and_again_it_ends_as_an_unbroken_one(start, call, text, pairs, tmp_path):
+def test_a_killed_sweep_equals_an_uninterrupted_one(start, call, refused, text, pairs, tmp_path):
     command = ("sweep", "skipgram", text, "--similarity", pairs, *SWEEP, "--checkpoint-every", 0.1)
     record = tmp_path / "broken" / "sweep.json"
 
@@ -35,7 +35,7 @@ def test_killed_again_and_again_it_ends_as_an_unbroken_one(start, call, text, pa
         process = start(*command, "-o", tmp_path / "broken", "--json")
         while trials() <= before and process.poll() is None:
             time.sleep(0.01)
-        time.sleep(0.07 * number)  # at the begin, in the midst and at the end of the next trial
+        time.sleep(0.07 * number)  # at the start, in the middle and at the end of the next trial
         process.kill()
         process.communicate()
     broken, whole = (json.loads(call(*command, "-o", tmp_path / name, "--json").stdout) for name in ("broken", "whole"))
@@ -47,35 +47,30 @@ def test_killed_again_and_again_it_ends_as_an_unbroken_one(start, call, text, pa
     assert models[0].vectors.fingerprint() == models[1].vectors.fingerprint()
     assert sorted(path.name for path in (tmp_path / "broken").iterdir()) == ["best", "lock", "sweep.json"]
     firth.verify(tmp_path / "broken" / "best")
-    shown = call(*command, "-o", tmp_path / "whole")  # nothing is left to do
-    assert shown.exit_code == 0 and "On 150 held-out test items: best" in shown.stdout
-    told = json.loads(call("info", tmp_path / "whole", "--json").stdout)
-    assert told["kind"] == "sweep" and told["trials"] == 5 and told["best"]["score"] == whole["best"]["score"]
-    asked = call("neighbors", tmp_path / "whole", "king")
-    assert asked.exit_code == 1 and f"its model is {tmp_path / 'whole' / 'best'}" in asked.stderr
+    shown = call(*command, "-o", tmp_path / "whole")  # nothing remains to be done
+    assert shown.exit_code == 0 and "On 150 items that did not choose: chosen" in shown.stdout
+    fields = json.loads(call("info", tmp_path / "whole", "--json").stdout)
+    assert fields["kind"] == "sweep" and fields["trials"] == 5 and fields["best"]["score"] == whole["best"]["score"]
+    refused("wrong_input", "query", "neighbors", tmp_path / "whole", "king", best=tmp_path / "whole" / "best")
 
 
-def test_bad_requests(call, text, pairs, tmp_path):
-    start = ("sweep", "skipgram", text, "-o", tmp_path / "s", "--budget", 5)
-    for arguments, message in (
-        ((), "A sweep chooses by one task"),
-        (("--similarity", pairs, "--analogies", pairs), "got --similarity, --analogies"),
-        (("--similarity", pairs, "--try", "dimm=3"), "no option 'dimm'"),
-        (("--similarity", pairs, "--try", "dim=3:x"), "takes integers"),
-        (("--similarity", tmp_path / "none.tsv"), "none.tsv"),
-        (("--similarity", pairs, "--budget", -1), "above 0"),
-        (("--ratings", pairs, "--try", "dim=3"), "None of the 2 trials has a score"),
-    ):
-        result = call(*start, *arguments)
-        assert result.exit_code in (1, 2) and message in result.stderr, result.stderr
-    unknown = call("sweep", "skipgramm", text)
-    assert unknown.exit_code == 1 and "no method 'skipgramm'. Did you mean 'skipgram'?" in unknown.stderr
+def test_errors(refused, text, pairs, tmp_path):
+    command = ("sweep", "skipgram", text, "-o", tmp_path / "s", "--budget", 5)
+    assert "got none" in refused("usage", *command)
+    message = refused("usage", *command, "--similarity", pairs, "--analogies", pairs)
+    assert "got --similarity, --analogies" in message
+    refused("unknown_option", *command, "--similarity", pairs, "--try", "dimm=3")
+    refused("invalid_value", *command, "--similarity", pairs, "--try", "dim=3:x")
+    refused("unreadable_file", *command, "--similarity", tmp_path / "none.tsv", path=tmp_path / "none.tsv")
+    refused("conflicting_options", *command, "--similarity", pairs, "--budget", -1)
+    refused("sweep_failed", *command, "--recommendations", pairs, "--try", "dim=3")
+    assert "'skipgram'" in refused("unknown_method", "sweep", "skipgramm", text, name="skipgramm")
 
 
 @pytest.mark.parametrize("name", sorted(registry.method_classes()))
 def test_every_method_has_a_command(name):
-    """No two of its flags have one name."""
-    made = sweep_command(name, registry.method(name))
-    names = [flag for parameter in made.params for flag in (*parameter.opts, *parameter.secondary_opts)]
+    """All of its flags have different names."""
+    command = sweep_command(name, registry.method(name))
+    names = [flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)]
     assert len(names) == len(set(names))
-    assert "--try" in made.get_help(click.Context(made, info_name=name))
+    assert "--try" in command.get_help(click.Context(command, info_name=name))

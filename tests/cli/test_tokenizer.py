@@ -1,4 +1,4 @@
-"""`firth tokenizer`: train, encode, decode, and what they refuse."""
+"""`firth tokenizer`: train, encode, decode, and errors."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def test_tokens_and_json(call, sample: Path, tmp_path: Path) -> None:
         call("tokenizer", "encode", tmp_path / "folder", "--tokens", input=line).stdout
         == " ".join(encoded.tokens) + "\n"
     )
-    found = call("tokenizer", "encode", tmp_path / "folder" / "vocab.txt", "--json", input=line).stdout
-    assert json.loads(found) == {
+    printed = call("tokenizer", "encode", tmp_path / "folder" / "vocab.txt", "--json", input=line).stdout
+    assert json.loads(printed) == {
         "key": "1", "ids": encoded.ids, "tokens": encoded.tokens, "offsets": [list(pair) for pair in encoded.offsets],
     }  # fmt: skip
-    text = json.loads(call("tokenizer", "decode", tmp_path / "folder", "--json", "--special", input=found).stdout)[
-        "text"
-    ]
+    text = json.loads(
+        call("tokenizer", "decode", tmp_path / "folder", "--json", "--special-tokens", input=printed).stdout
+    )["text"]
     assert text.startswith("[CLS] ") and text.endswith(" [SEP]")
-    bare = call("tokenizer", "encode", tmp_path / "folder", "--no-special", input=line).stdout.split()
+    bare = call("tokenizer", "encode", tmp_path / "folder", "--no-special-tokens", input=line).stdout.split()
     assert list(map(int, bare)) == encoded.ids[1:-1]
 
 
-def test_settings_and_figures(call, sample: Path, tmp_path: Path) -> None:
-    special = ["--special", "<s>", "--special", "<unk>"]
+def test_options_and_counts(call, refused, sample: Path, tmp_path: Path) -> None:
+    special = ["--special-token", "<s>", "--special-token", "<unk>"]
     command = [
         "tokenizer",
         "train",
@@ -76,50 +76,46 @@ def test_settings_and_figures(call, sample: Path, tmp_path: Path) -> None:
     }  # fmt: skip
     events = [json.loads(line) for line in done.stderr.splitlines()]
     assert {event["task"] for event in events if event["event"] == "begin"} == {"reading", "merging"}
-    again = call(*command)
-    assert again.exit_code == 1 and again.stderr == f"firth: {tmp_path / 't.json'} exists; --overwrite replaces it.\n"
+    refused("output_exists", *command, path=tmp_path / "t.json")
     assert call(*command, "--overwrite").exit_code == 0
 
 
+NEW = ["-o", "{new}.json"]
+DECODE = ["decode", "{made}"]
+
+
 @pytest.mark.parametrize(
-    ("arguments", "input", "says"),
+    ("code", "values", "arguments", "input"),
     [
-        (
-            ["train", "{sample}", "-o", "{new}.json", "--kind", "characters", "--size", "5"],
-            "",
-            "--size is no option of",
-        ),
-        (["train", "{sample}", "-o", "{new}.json", "--size", "100"], "", "BPE.size must be at least 257"),
-        (["train", "{sample}", "-o", "{new}.txt"], "", "vocab.txt is WordPiece's file"),
-        (["train", "nothing.txt", "-o", "{new}.json"], "", "There is no file nothing.txt"),
-        (["train", "-", "-o", "{new}.json"], "", "no text to train a tokenizer on"),
-        (["encode", "nothing.json"], "a", "Cannot read nothing.json"),
-        (["encode", "{sample}"], "a", "each line must have a different token"),
-        (["decode", "{made}", "nothing.txt"], "", "nothing.txt: No such file"),
-        (["decode", "{made}"], b"\xff\n", "Line 1 must be ids"),
-        (["decode", "{made}"], "1 x" + "y" * 90, f"got '1 x{'y' * 37}'."),
-        (["decode", "{made}"], '{"id": 1}', "Line 1 must be ids"),
-        (["decode", "{made}"], '{"ids": [1.7]}', "Line 1 must be ids"),
-        (["decode", "{made}"], '{"ids": "12"}', "Line 1 must be ids"),
-        (["decode", "{made}"], "1\n99999", "no token with the id 99999"),
+        ("usage", {}, ["train", "{sample}", *NEW, "--kind", "characters", "--size", "5"], ""),
+        ("invalid_value", {"got": 100}, ["train", "{sample}", *NEW, "--size", "100"], ""),
+        ("unknown_format", {"kind": "bpe"}, ["train", "{sample}", "-o", "{new}.txt"], ""),
+        ("not_found", {"path": "nothing.txt"}, ["train", "nothing.txt", *NEW], ""),
+        ("empty_data", {}, ["train", "-", *NEW], ""),
+        ("unreadable_file", {}, ["encode", "nothing.json"], "a"),
+        ("invalid_tokenizer", {}, ["encode", "{sample}"], "a"),
+        ("operating_system", {"errno": 2}, [*DECODE, "nothing.txt"], ""),
+        ("malformed_data", {"number": 1}, DECODE, b"\xff\n"),
+        ("malformed_data", {"number": 1, "got": f"1 x{'y' * 37}"}, DECODE, "1 x" + "y" * 90),
+        ("malformed_data", {"number": 1}, DECODE, '{"id": 1}'),
+        ("malformed_data", {"number": 1}, DECODE, '{"ids": [1.7]}'),
+        ("malformed_data", {"number": 1}, DECODE, '{"ids": "12"}'),
+        ("unknown_token", {}, DECODE, "99999"),
     ],
 )
-def test_bad_input_is_told_in_a_line(
-    call, sample: Path, tmp_path: Path, arguments: list, input: str | bytes, says: str
-) -> None:
+def test_errors(call, refused, sample: Path, tmp_path: Path, code, values, arguments, input) -> None:
     made = tmp_path / "made.json"
     assert call("tokenizer", "train", sample, "-o", made, "--size", "260").exit_code == 0
-    places = {"sample": sample, "new": tmp_path / "new", "made": made}
-    done = call("tokenizer", *(argument.format(**places) for argument in arguments), input=input)
-    assert done.exit_code in (1, 2) and says in done.stderr and "Traceback" not in done.output
+    paths = {"sample": sample, "new": tmp_path / "new", "made": made}
+    refused(code, "tokenizer", *(argument.format(**paths) for argument in arguments), input=input, **values)
     assert not list(tmp_path.glob("new*"))
 
 
-def test_info_knows_tokenizers_and_tells_data_from_them(call, sample: Path, tmp_path: Path) -> None:
+def test_info_of_tokenizers_and_data(call, refused, sample: Path, tmp_path: Path) -> None:
     for output in (tmp_path / "made.json", tmp_path / "folder"):
         assert call("tokenizer", "train", sample, "-o", output, "--size", "260").exit_code == 0
-        facts = json.loads(call("info", output, "--json").stdout)
-        assert (facts["kind"], facts["method"], facts["tokens"], facts["merges"]) == ("tokenizer", "bpe", 260, 3)
-    (tmp_path / "data.csv").write_text("text\na b\n")
-    told = call("info", tmp_path / "data.csv")
-    assert told.exit_code == 1 and f"`firth corpus info {tmp_path / 'data.csv'}`" in told.stderr
+        fields = json.loads(call("info", output, "--json").stdout)
+        assert (fields["kind"], fields["method"], fields["tokens"], fields["merges"]) == ("tokenizer", "bpe", 260, 3)
+    data = tmp_path / "data.csv"
+    data.write_text("text\na b\n")
+    assert f"`firth corpus info {data}`" in refused("wrong_input", "info", data, path=data)

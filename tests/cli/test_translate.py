@@ -1,4 +1,4 @@
-"""`firth train seq2seq` and `firth translate`, on a few pairs of the invented language."""
+"""`firth train seq2seq`, `firth generate translation` and `firth evaluate translation` on synthetic pairs."""
 
 from __future__ import annotations
 
@@ -55,57 +55,56 @@ def done(result):
     return result.stdout
 
 
-def failed(result) -> str:
-    assert result.exit_code == 1 and "Traceback" not in result.output
-    return result.stderr
-
-
-def test_two_files_or_one_table_are_trained_on(call, files, tmp_path):
-    validation = f"{files / 'val.en'},{files / 'val.xx'}"
+def test_train_on_two_files_or_one_table(call, files, tmp_path):
+    dev = f"{files / 'val.en'},{files / 'val.xx'}"
     command = ("train", "seq2seq", files / "train.en", files / "train.xx", "-o", tmp_path / "a", *SMALL)
-    figures = json.loads(done(call(*command, "--validation", validation, "--json")).splitlines()[-1])
-    assert (figures["pairs"], figures["held_out_pairs"]) == (100, 20) and figures["perplexity"] > 1
+    metrics = json.loads(done(call(*command, "--dev", dev, "--json")).splitlines()[-1])
+    assert (metrics["pairs"], metrics["held_out_pairs"]) == (100, 20) and metrics["perplexity"] > 1
     table = ("train", "seq2seq", files / "train.tsv", "--source", "english", "--target", "other", "-o", tmp_path / "b")
     shown = done(call(*table, *SMALL))
-    assert "firth translate" in shown and "98" in shown  # two are held out
+    assert "firth generate translation" in shown and "98" in shown  # two are held out
     assert "unfinished" not in done(call("info", tmp_path / "b"))
 
 
 def test_texts_lines_and_json(call, translator):
     texts = [PAIRS[0].source, "", PAIRS[1].source]
-    lines = done(call("translate", translator, *texts, "--beam", 2)).split("\n")
+    lines = done(call("generate", "translation", translator, *texts, "--beam", 2)).split("\n")
     assert len(lines) == 4 and lines[1] == "" and lines[0]
-    assert done(call("translate", translator, "-", "--beam", 2, input="\n".join(texts) + "\n")).split("\n") == lines
-    found = json.loads(done(call("translate", translator, *texts, "--beam", 2, "--json")))["translations"]
-    assert [row["text"] for row in found] == lines[:3] and [row["source"] for row in found] == texts
-    assert all(row["score"] <= 0 and isinstance(row["ended"], bool) for row in found)
-
-
-def test_bleu_against_a_reference(call, translator, tmp_path, monkeypatch):
-    """Whatever the model would say, here it says "a b c d x" (see test_bleu of the evaluation)."""
-    said = Translation("a b c d x", -1.0, True)
-    monkeypatch.setattr(Translator, "translations", lambda model, texts, *_: [said for _ in texts])
-    texts = [pair.source for pair in PAIRS[:3]]
-    (tmp_path / "right").write_text("a b c d e\n" * 3)
-    result = call("translate", translator, *texts, "--reference", tmp_path / "right")
-    assert "BLEU 66.87" in result.stderr and done(result) == "a b c d x\n" * 3
-    shown = json.loads(done(call("translate", translator, *texts, "--reference", tmp_path / "right", "--json")))
-    assert shown["bleu"] == pytest.approx(66.874, abs=0.01)
-    (tmp_path / "short").write_text("one\n")
-    assert "has 1 lines for 3 texts" in failed(call("translate", translator, *texts, "--reference", tmp_path / "short"))
-
-
-def test_what_is_refused(call, translator, model, files, tmp_path):
-    assert "does not translate (skipgram)" in failed(call("translate", model, "a dog"))
-    assert "beam must be at least 1 and at most the 300" in failed(
-        call("translate", translator, "a dog", "--beam", 999)
+    assert (
+        done(call("generate", "translation", translator, "-", "--beam", 2, input="\n".join(texts) + "\n")).split("\n")
+        == lines
     )
-    long = failed(call("translate", translator, "a dog sees the cat " * 30))
-    assert "at most 80. Split it into sentences" in long
-    file = failed(call("translate", translator, "a dog", files / "val.en"))
-    assert "val.en is a file" in file and f"- < {files / 'val.en'}" in file
+    rows = json.loads(done(call("generate", "translation", translator, *texts, "--beam", 2, "--json")))["translations"]
+    assert [row["text"] for row in rows] == lines[:3] and [row["source"] for row in rows] == texts
+    assert all(row["score"] <= 0 and isinstance(row["ended"], bool) for row in rows)
+
+
+def test_evaluate_translation(call, refused, translator, tmp_path, monkeypatch):
+    """The model is replaced by one that always returns "a b c d x" (compare test_bleu of the evaluation)."""
+    output = Translation("a b c d x", -1.0, True)
+    monkeypatch.setattr(Translator, "translations", lambda model, texts, *_: [output for _ in texts])
+    sources, references = tmp_path / "sources", tmp_path / "references"
+    sources.write_text("".join(pair.source + "\n" for pair in PAIRS[:3]))
+    references.write_text("a b c d e\n" * 3)
+    command = ("evaluate", "translation", translator)
+    assert done(call(*command, sources, references)) == "BLEU 66.87 on 3 texts\n"
+    scores = json.loads(done(call(*command, sources, references, "--json")))[str(translator)]
+    assert scores["bleu"] == pytest.approx(66.874, abs=0.01) and scores["texts"] == 3
+    table = tmp_path / "pairs.tsv"
+    table.write_text("english\tother\n" + "".join(f"{pair.source}\ta b c d e\n" for pair in PAIRS[:3]))
+    assert "BLEU 66.87" in done(call(*command, table, "--source", "english", "--target", "other"))
+    (tmp_path / "short").write_text("one\n")
+    refused("wrong_input", *command, sources, tmp_path / "short")
+
+
+def test_errors(refused, translator, model, files, tmp_path):
+    translation = ("generate", "translation")
+    refused("unsupported_model", *translation, model, "a dog", path=model, method="skipgram")
+    refused("invalid_value", *translation, translator, "a dog", "--beam", 999, got=999)
+    refused("text_too_long", *translation, translator, "a dog sees the cat " * 30)
+    message = refused("wrong_input", *translation, translator, "a dog", files / "val.en", file=files / "val.en")
+    assert f"- < {files / 'val.en'}" in message
     train = ("train", "seq2seq", "-o", tmp_path / "m", *SMALL)
-    assert "is a single text file" in failed(call(*train, files / "train.en"))
-    assert "has more lines than" in failed(call(*train, files / "train.en", files / "val.xx"))
-    lacking = failed(call(*train, files / "train.tsv"))
-    assert "no column 'source'" in lacking and "Pass source=… (--source)" in lacking
+    refused("wrong_input", *train, files / "train.en")
+    refused("wrong_input", *train, files / "train.en", files / "val.xx")
+    assert "--source" in refused("unknown_column", *train, files / "train.tsv", name="source")

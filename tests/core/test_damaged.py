@@ -20,7 +20,7 @@ from damage import damaged_copy, damages, fix_hashes
 from using import use
 
 import firth
-from firth.cli.info import unfinished_facts
+from firth.cli.info import unfinished_fields
 from firth.core.checkpoint import Checkpoints
 from firth.core.storage import read_arrays, write_arrays
 from firth.core.stored import check_arrays
@@ -263,10 +263,10 @@ def test_a_run_that_no_longer_says_what_it_is_of(content: str | None, tmp_path: 
 
 def test_what_is_known_of_a_damaged_run_is_shown(tmp_path: Path) -> None:
     place = broken_runs.make_run(tmp_path, "als")
-    assert unfinished_facts(place)["checkpoint"]["epoch"] > 0
+    assert unfinished_fields(place)["checkpoint"]["epoch"] > 0
     (place / ".unfinished/command.json").write_text("[]")
     (place / ".unfinished/checkpoint.json").write_text('{"state": 5}')
-    assert str(place / ".unfinished") in unfinished_facts(place)["checkpoint"]
+    assert str(place / ".unfinished") in unfinished_fields(place)["checkpoint"]
 
 
 def test_the_ways_of_damage_are_many(models: Callable[[str], Path]) -> None:

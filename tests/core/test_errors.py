@@ -83,11 +83,14 @@ def test_the_command_line_shows_the_code_with_debug_and_an_object_with_json(tmp_
     def call(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, "-m", "firth", *words], capture_output=True, text=True, cwd=tmp_path)
 
-    plain, debug = call("neighbors", "no-such", "word"), call("--debug", "neighbors", "no-such", "word")
-    told = call("neighbors", "no-such", "word", "--json")
+    plain, debug = (
+        call("query", "neighbors", "no-such", "word"),
+        call("--debug", "query", "neighbors", "no-such", "word"),
+    )
+    told = call("query", "neighbors", "no-such", "word", "--json")
     assert (plain.returncode, debug.returncode, told.returncode) == (1, 1, 1)
     assert "[not_found]" not in plain.stderr and "firth: [not_found]" in debug.stderr
     error = json.loads(told.stderr)["error"]
     assert error["code"] == "not_found" and error["values"]["path"] == "no-such" and told.stdout == ""
-    misused = call("neighbors", "--json", "--no-such-flag")
+    misused = call("query", "neighbors", "--json", "--no-such-flag")
     assert misused.returncode == 2 and json.loads(misused.stderr)["error"]["code"] == "usage"

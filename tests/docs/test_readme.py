@@ -69,8 +69,9 @@ def test_its_commands_run(folder: Path) -> None:
     for line in COMMANDS:
         words = shlex.split(line, comments=True)[1:]
         if words[0] in NEVER_END:
-            command = cli.get_command(click.Context(cli), words[0])
-            assert command is not None and command.make_context(words[0], words[1:])
+            parent = click.Context(cli, **cli.context_settings)
+            command = cli.get_command(parent, words[0])
+            assert command is not None and command.make_context(words[0], words[1:], parent=parent)
             continue
         words += [
             *QUICKER.get(tuple(words[:2]), []),

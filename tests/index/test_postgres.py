@@ -293,9 +293,9 @@ def test_the_command_line_fills_a_table_resumes_and_searches_it(postgres, table,
         return CliRunner().invoke(cli, [str(each) for each in arguments])
 
     where = ("--postgres", postgres.url)
-    command = ("index", model, tmp_path / "text.txt", "-o", table, *where, "--json")
-    monkeypatch.setattr("firth.cli.index.BATCH", 100)
-    monkeypatch.setattr("firth.cli.index.COMMIT", 200)
+    command = ("index", "build", model, tmp_path / "text.txt", "-o", table, *where, "--json")
+    monkeypatch.setattr("firth.cli.index.build.BATCH", 100)
+    monkeypatch.setattr("firth.cli.index.build.COMMIT", 200)
     add = PostgresIndex.add
 
     def cut(self, keys, *rest):
@@ -313,7 +313,7 @@ def test_the_command_line_fills_a_table_resumes_and_searches_it(postgres, table,
     assert json.loads(done.stdout)["status"] == "resumed" and json.loads(done.stdout)["rows"] == 600
     assert json.loads(call(*command).stdout)["status"] == "already finished"
     near = tmp_path / "near"
-    assert call("index", model, tmp_path / "text.txt", "-o", near).exit_code == 0
+    assert call("index", "build", model, tmp_path / "text.txt", "-o", near).exit_code == 0
     query = next(iter(world.sentences(1)))
     found = json.loads(call("search", table, query, *where, "--json").stdout)
     same = json.loads(call("search", near, query, "--mode", "vector", "--json").stdout)
@@ -337,7 +337,7 @@ def test_passwords_are_never_printed(table, tmp_path):
         "host=127.0.0.1 port=1 password=hunter2",
         "postgresql://me:hunter2@127.0.0.1:1/x?nonsense=1",
     ):
-        for command in (("index", model, tmp_path / "text.txt", "-o", table), ("search", table, "words")):
+        for command in (("index", "build", model, tmp_path / "text.txt", "-o", table), ("search", table, "words")):
             result = CliRunner().invoke(cli, [*map(str, command), "--postgres", server])
             assert result.exit_code == 1 and "hunter2" not in result.output + result.stderr
             again = CliRunner().invoke(cli, [*map(str, command)], env={"FIRTH_POSTGRES": server})

@@ -54,4 +54,4 @@ def test_a_heat_map_of_pmi_states_the_variant(tmp_path, monkeypatch):
         done = CliRunner().invoke(cli, ["plot", "heatmap", str(tmp_path / "pmi"), "cat", *options, "-o", "b.png"])
         assert done.exit_code == 0, done.output
     notes = [texts(figure.axes[0])[0] for figure in figures]
-    assert notes == ["variant ppmi, smoothing 0.5; plain PMI: firth associations", ""]
+    assert notes == ["variant ppmi, smoothing 0.5; plain PMI: firth query associations", ""]

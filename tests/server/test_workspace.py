@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shlex
 import time
 from pathlib import Path
 
@@ -14,11 +15,12 @@ import pytest
 from serving import serving
 
 import firth
-from firth.cli.kinds import KINDS
+from firth.cli.data_kinds import DATA_KINDS
 from firth.core import registry
 from firth.core.errors import CODES
 from firth.core.options import options_of
 from firth.core.run import Run
+from firth.server.workbench.earlier import own_arguments
 from firth.server.workbench.training import FIELDS, TrainBody, arguments
 
 
@@ -163,7 +165,7 @@ def test_invalid_runs_are_refused_before_they_start(bench, change, code, part):
 def test_forms_have_the_flags_of_the_command_line():
     """Every field of a form is a flag of `firth train` for that kind of data, and every kind of data has a form."""
     for kind, fields in FIELDS.items():
-        flags = {name.removeprefix("--") for names, _ in KINDS[kind].flags for name in names.split(", ")}
+        flags = {name.removeprefix("--") for names, _ in DATA_KINDS[kind].flags for name in names.split(", ")}
         assert {field.name for field in fields} <= flags, kind
     assert {registry.method(name).kind for name in registry.method_classes()} <= set(FIELDS)
 
@@ -222,6 +224,23 @@ def test_path_options_are_relative_to_the_root(bench, root):
     workspace = bench.app.state.workspace
     body = TrainBody(method="bert", name="ok", source="root/text.txt", options={"tokenizer": "deep/rows.jsonl"})
     assert f"--tokenizer={root.resolve() / 'deep' / 'rows.jsonl'}" in arguments(workspace, body)
+
+
+def test_fine_tuning_and_distillation_take_the_base_model_first(bench, root):
+    workspace = bench.app.state.workspace
+    base, data = str(workspace.models.path("words")), str(workspace.source("root/rows.csv"))
+    columns = {"column": "text", "label": "year"}
+    tuned = TrainBody(method="text_classifier", name="m", source="root/rows.csv", data=columns, start="words")
+    assert arguments(workspace, tuned)[:4] == ["finetune", "text_classifier", base, data]
+    small = TrainBody(method="distil", name="m", source="root/rows.csv", start="words")
+    assert arguments(workspace, small) == ["train", "distil", base, data]
+    further = TrainBody(method="skipgram", name="m", source="root/rows.csv", start="words")
+    assert arguments(workspace, further) == ["train", "skipgram", data, "--start", base]
+    folder = root.resolve() / "m"
+    for training in (tuned, small, further):
+        words = [*arguments(workspace, training), "-o", str(folder), "--json"]
+        assert own_arguments(workspace, folder, shlex.join(["firth", *words])) == words
+    assert own_arguments(workspace, folder, f"firth train text_classifier {data} -o {folder} --json") == []
 
 
 #: Options of free text that name no file: what they are is decided here, when one is added.

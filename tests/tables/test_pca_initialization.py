@@ -11,7 +11,7 @@ import torch
 
 import firth
 from firth import Run, Table
-from firth.cli.compress import linear, rows_of
+from firth.cli.evaluate.compression import linear_codes, select_rows
 from firth.core.components import principal_components
 from firth.data.world import World
 from firth.evaluate.compression import lost_variance
@@ -128,11 +128,11 @@ def test_the_initial_weights_are_kept_when_training_makes_them_worse():
 def lost(table: Table, dim: int, seed: int) -> tuple[float, float]:
     """The share of variance that an autoencoder and PCA lose on a held-out fifth of the rows."""
     order = np.random.default_rng(seed).permutation(len(table))
-    train, test = (rows_of(table, np.sort(part)) for part in np.split(order, [len(order) * 4 // 5]))
+    train, test = (select_rows(table, np.sort(part)) for part in np.split(order, [len(order) * 4 // 5]))
     encoder = firth.OneHot(numeric="standardize").fit(train)
     rows = encoder.transform(test)
     model = firth.Autoencoder(dim=dim, epochs=40).fit(train, RUN)
-    (_, pca), *_ = linear(encoder, train, rows, dim)
+    (_, pca), *_ = linear_codes(encoder, train, rows, dim)
     return lost_variance(rows, encoder.transform(model.reconstruct(test))), lost_variance(rows, pca.rebuilt)
 
 

@@ -56,7 +56,7 @@ def test_no_command_is_shown_where_none_does_the_same(view: Open, open_page: Ope
     expect(page.get_by_role("region", name="Rows")).to_be_visible()
     button = page.get_by_role("button", name="Show me the command")
     expect(button).to_have_count(0)
-    page = view("train?data=root%2Fpeople.csv&method=text_classifier&d.text=city&d.label=age")
+    page = view("train?data=root%2Fpeople.csv&method=text_classifier&d.column=city&d.label=age")
     expect(page.get_by_role("button", name="Start text_classifier")).to_be_visible()
     button = page.get_by_role("button", name="Show me the command")
     expect(button).to_have_count(0)

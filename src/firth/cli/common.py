@@ -1,4 +1,4 @@
-"""What the verbs share: opening what a path names, tables, JSON, and the flags that several have."""
+"""What commands share: opening models, vectors and tables, printing results, and the flags that several have."""
 
 from __future__ import annotations
 
@@ -21,25 +21,21 @@ if TYPE_CHECKING:
     from firth.core.vectors import Vectors
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-METRICS = ("cosine", "dot", "euclidean")  # as in core.vectors, which --help need not load
+Flags = tuple[tuple[str, dict[str, Any]], ...]  # name of the flag, and the settings of click.option
+METRICS = ("cosine", "dot", "euclidean")  # as in core.vectors, which --help must not import
 UNITS = ("line", "block", "file")
+PROGRESS = "auto: a bar on a terminal, otherwise an occasional line; json: every event; none: notes only."
+TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
-json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON; errors and notes are JSON too.")
+json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON; errors, notes and progress are JSON too.")
+k_option = click.option("-k", type=int, default=10, show_default=True, help="How many results to show.")
 metric_option = click.option("--metric", type=click.Choice(METRICS), default="cosine", show_default=True)
 table_option = click.option(
-    "--table", metavar="NAME", help="Which table of a model, such as users or tags; else its main one."
+    "--table", metavar="NAME", help="A table of the model, such as users or tags; the default is its main table."
 )
-restrict_option = click.option("--restrict", type=int, metavar="N", help="Only the first N words, the most frequent.")
+restrict_option = click.option("--restrict", type=int, metavar="N", help="Only the N most frequent words.")
 
-
-def data_options(function: Function) -> Function:
-    """--unit, --column and --key: how files are cut into documents."""
-    for option in reversed(DATA_OPTIONS):
-        function = click.option(option[0], **option[1])(function)
-    return function
-
-
-DATA_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+DATA_OPTIONS: Flags = (
     (
         "--unit",
         {
@@ -49,120 +45,27 @@ DATA_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
             "help": "What one document of a text file is.",
         },
     ),
-    ("--column", {"metavar": "NAME", "help": "The text's column (jsonl, csv, tsv, Parquet)."}),
-    ("--key", {"metavar": "NAME", "help": "The key's column."}),
-)
-
-TAGS_OPTION: tuple[str, dict[str, Any]] = (
-    "--tags",
-    {"metavar": "NAMES", "help": "Columns with a tag or a list of tags, as in author,topics: tags get vectors too."},
-)
-
-LABEL_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--column", {"metavar": "NAME", "help": "The text's column (jsonl, csv, tsv, Parquet)."}),
-    ("--label", {"metavar": "NAME", "help": "The labels' column; label if left out. Text files have __label__ words."}),
-)
-
-TABLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--columns", {"metavar": "NAMES", "help": "Only these columns of the table, as in age,zip."}),
-    ("--categories", {"metavar": "NAMES", "help": "Columns that look like numbers and are categories, as in zip."}),
-)
-
-GRAPH_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--directed", {"is_flag": True, "help": "Links lead from the first node to the second only."}),
-    ("--unweighted", {"is_flag": True, "help": "All edges weigh 1, whatever stands in the third column."}),
-    (
-        "--layout",
-        {
-            "type": click.Choice(("edges", "adjacency")),
-            "default": "edges",
-            "show_default": True,
-            "help": "A line is an edge (a b, or a b weight), or a node and all it is linked to.",
-        },
-    ),
-    ("--columns", {"metavar": "NAMES", "help": "Columns of a table with a header: from,to or from,to,weight."}),
-)
-
-RATING_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--user", {"metavar": "NAME", "help": "The users' column; the first if left out."}),
-    ("--item", {"metavar": "NAME", "help": "The items' column; the second if left out."}),
-    ("--value", {"metavar": "NAME", "help": "The column of weights or ratings; the third if left out."}),
-    ("--time", {"metavar": "NAME", "help": "The column of times; the fourth if left out."}),
-)
-
-PAIR_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("--source", {"default": "source", "show_default": True, "metavar": "NAME", "help": "The sources' column."}),
-    ("--target", {"default": "target", "show_default": True, "metavar": "NAME", "help": "The targets' column."}),
-    (
-        "--dev, --validation, validation",
-        {"metavar": "FILES", "help": "Pairs to measure on, as in val.de,val.en or val.tsv."},
-    ),
+    ("--column", {"metavar": "NAME", "help": "The text column (jsonl, csv, tsv, Parquet)."}),
+    ("--key", {"metavar": "NAME", "help": "The key column."}),
 )
 
 
-EXAMPLE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    (
-        "--column, --text, text",
-        {"default": "text", "show_default": True, "metavar": "NAME", "help": "The texts' column."},
-    ),
-    ("--other", {"metavar": "NAME", "help": "The column of the second texts, of pairs."}),
-    ("--label", {"default": "label", "show_default": True, "metavar": "NAME", "help": "The column to be learned."}),
-    ("--columns", {"metavar": "NAMES", "help": "Other columns to learn from beside the text, as in price,colour."}),
-    ("--dev", {"metavar": "FILE", "help": "Data to choose and stop by; else a part of DATA is held out."}),
-)
+def add_flags(flags: Flags) -> Callable[[Function], Function]:
+    """Return a decorator that adds flags to a command, in their order."""
+
+    def decorate(function: Function) -> Function:
+        for name, settings in reversed(flags):
+            function = click.option(name, **settings)(function)
+        return function
+
+    return decorate
 
 
-TAGGED_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    (
-        "--column, --text, text",
-        {"default": "text", "show_default": True, "metavar": "NAME", "help": "The words' column."},
-    ),
-    ("--tags", {"default": "tags", "show_default": True, "metavar": "NAME", "help": "The tags' column."}),
-    ("--dev", {"metavar": "FILE", "help": "Data to choose and stop by; else a part of DATA is held out."}),
-)
-
-ALIKE_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    (
-        "--unit",
-        {
-            "type": click.Choice((*UNITS, "sentence")),
-            "default": "line",
-            "show_default": True,
-            "help": "What one text of a text file is.",
-        },
-    ),
-    ("--column, --text, text", {"metavar": "NAME", "help": "The texts' column (csv, tsv, jsonl, Parquet)."}),
-    ("--other", {"metavar": "NAME", "help": "Pairs: the column of the texts that are like them."}),
-    ("--negative", {"metavar": "NAME", "help": "Pairs: a column of texts that are not."}),
-    ("--score", {"metavar": "NAME", "help": "Pairs: a column that says how alike they are, the more the higher."}),
-    ("--dev", {"metavar": "FILE", "help": "Pairs with scores to measure on; the best weights are kept."}),
-    (
-        "--dev-columns",
-        {
-            "default": "text,other,score",
-            "show_default": True,
-            "metavar": "NAMES",
-            "help": "Their two texts and the score.",
-        },
-    ),
-)
-
-
-QUESTION_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
-    *(
-        (
-            f"--{name}-column",
-            {"default": name, "show_default": True, "metavar": "NAME", "help": f"The {name}s' column."},
-        )
-        for name in ("question", "passage", "answer")
-    ),
-    ("--start-column", {"metavar": "NAME", "help": "The column that says at which character answers begin, if any."}),
-    ("--dev", {"metavar": "FILE", "help": "Data to choose and stop by; else a part of DATA is held out."}),
-)
+data_options = add_flags(DATA_OPTIONS)  # --unit, --column and --key: how files are divided into documents
 
 
 def open_model(path: str) -> Model:
-    """The model in a folder, or in a file of fastText's."""
+    """Open the model in a folder or in a fastText file."""
     from firth.core.saved import load
     from firth.core.storage import CONFIG
     from firth.core.train import UNFINISHED
@@ -171,80 +74,80 @@ def open_model(path: str) -> Model:
     if (folder / UNFINISHED).is_dir() and not (folder / CONFIG).exists():
         raise FirthError(
             "other_run",
-            "{path} holds an unfinished run; `firth info {path}` tells how far it is and how to go on.",
+            "{path} contains an unfinished run. `firth info {path}` shows its progress and how to resume it.",
             path=path,
         )
     if (folder / "sweep.json").is_file():
         raise FirthError(
-            "wrong_input", "{path} holds a sweep; its model is {path_2}.", path=path, path_2=folder / "best"
+            "wrong_input", "{path} contains a sweep. Its model is {best}.", path=path, best=folder / "best"
         )
     if (folder / "index.json").is_file():
         raise FirthError(
-            "wrong_input", "{path} is an index, which `firth search` asks; this needs a model's folder.", path=path
+            "wrong_input", "{path} is an index; a model folder is needed. Search it with `firth search`.", path=path
         )
     if folder.is_file() and not is_model_file(path):
-        raise FirthError(
-            "wrong_input", "{path} is a file; this needs the folder of a trained model, or a fastText model.", path=path
-        )
+        raise FirthError("wrong_input", "{path} is a file; a model folder or a fastText model is needed.", path=path)
     return load(folder)
 
 
-def no_texts(model: Model, path: str) -> FirthError:
-    """What to say of a model that embeds no texts."""
-    way_out = "; `firth convert` writes the vectors that it has" if hasattr(model, "tables") else ""
+def unsupported(model: Model, path: str, problem: str, advice: str = "") -> FirthError:
+    """Return the error for a model that lacks an ability: `problem` completes "MODEL (method) …"."""
     return FirthError(
         "unsupported_model",
-        "{path} does not embed texts ({method}){hint}.",
+        "{path} ({method}) {problem}.{advice}",
         path=path,
         method=type(model.method).method_name(),
-        hint=way_out,
+        problem=problem,
+        advice=advice and f" {advice}",
     )
 
 
+def does_not_embed(model: Model, path: str) -> FirthError:
+    """Return the error for a model that does not embed texts."""
+    advice = "`firth convert` writes the vectors it has." if hasattr(model, "tables") else ""
+    return unsupported(model, path, "does not embed texts", advice)
+
+
 def is_model_file(path: str) -> bool:
-    """Whether a file is a model, not a table of vectors."""
+    """Return whether a file is a fastText model rather than a vector file."""
     from firth.formats.fasttext import is_fasttext
 
     return Path(path).is_file() and is_fasttext(path)
 
 
-def one_file(data: Sequence[str], what: str) -> str:
-    """The file that holds a table or a graph."""
+def single_file(data: Sequence[str], what: str) -> str:
+    """Return the one file of DATA; several are an error."""
     if len(data) > 1:
-        raise FirthError("wrong_input", "A {detail} is one file; got {got}.", detail=what, got=len(data))
+        raise FirthError(
+            "wrong_input", "A {detail} is read from one file; got {got} files.", detail=what, got=len(data)
+        )
     return data[0]
 
 
 def open_vectors(path: str, table: str | None = None) -> Vectors:
-    """The vectors that a model (its main table, unless one is named) or a vector file holds."""
+    """Open a vector file, or a table of a model; the default is its main table."""
     if not Path(path).is_dir() and not is_model_file(path):
         from firth.formats import read_vectors
 
         if table:
-            raise FirthError(
-                "wrong_input", "{path} is a vector file, which has no tables; leave --table out.", path=path
-            )
+            raise FirthError("wrong_input", "{path} is a vector file and has no tables. Omit --table.", path=path)
         return read_vectors(path)
     return vectors_of(open_model(path), path, table)
 
 
 def vectors_of(model: Model, path: str, table: str | None = None) -> Vectors:
+    """Return a table of vectors of a model."""
     from firth.core.model import HasVectors
 
     if not isinstance(model, HasVectors):
-        raise FirthError(
-            "unsupported_model",
-            "{path} is a model without a table of vectors ({method}).",
-            path=path,
-            method=type(model.method).method_name(),
-        )
+        raise unsupported(model, path, "has no table of vectors")
     if table is None:
         return model.vectors
     tables = model.tables
     if table not in tables:
         raise FirthError(
             "unknown_table",
-            "{path} has no table {table!r}; it has {tables}.",
+            "{path} has no table {table!r}. Its tables are: {tables}.",
             path=path,
             table=table,
             tables=", ".join(tables),
@@ -252,54 +155,55 @@ def vectors_of(model: Model, path: str, table: str | None = None) -> Vectors:
     return tables[table]
 
 
-def as_keys(vectors: Vectors, words: Sequence[str]) -> list[str]:
-    """The words as the table has them: where its words have no capitals, Paris is taken for paris, and that is said."""
-    found = list(words)
-    for place, word in enumerate(words):
+def resolve_keys(vectors: Vectors, words: Sequence[str]) -> list[str]:
+    """Return the keys for words: Paris becomes paris, with a note, in a vocabulary that is all lowercase."""
+    keys = list(words)
+    for position, word in enumerate(words):
         if word not in vectors and word.lower() in vectors and not has_capitals(vectors):
-            found[place] = word.lower()
-            note(f"{word!r} is taken for {found[place]!r}: words have no capitals here.", "lowercased")
-    return found
+            keys[position] = word.lower()
+            note(f"Using {keys[position]!r} for {word!r}: the vocabulary is lowercase.", "lowercased")
+    return keys
 
 
 def has_capitals(vectors: Vectors) -> bool:
-    return any(key != key.lower() for key in vectors.keys if key[:1] not in ("[", "<"))  # [CLS] and <unk> are no words
+    """Return whether a key has capital letters, not counting special tokens such as [CLS] and <unk>."""
+    return any(key != key.lower() for key in vectors.keys if key[:1] not in ("[", "<"))
 
 
-def or_stdout(_: click.Context, __: click.Parameter, output: str | None) -> str | None:
-    """-o - is standard output, as if -o were left out."""
+def dash_is_stdout(_: click.Context, __: click.Parameter, output: str | None) -> str | None:
+    """Treat `-o -` as standard output, as if -o were omitted."""
     return None if output == "-" else output
 
 
-def keep_inputs(output: str | None, *inputs: str) -> None:
-    """Refuses to write over what is read, or over a file in the folder of a model that is read."""
+def protect_inputs(output: str | None, *inputs: str) -> None:
+    """Refuse to overwrite an input, or a file in the folder of a model that is an input."""
     if not output or not Path(output).exists():
         return
-    place = Path(output).resolve()
+    target = Path(output).resolve()
     for path in map(Path, filter(None, inputs)):
-        is_part = place.is_file() and (path / "config.json").is_file() and place.is_relative_to(path.resolve())
-        if is_part or place == path.resolve():
+        is_part = target.is_file() and (path / "config.json").is_file() and target.is_relative_to(path.resolve())
+        if is_part or target == path.resolve():
             raise FirthError(
-                "output_is_input", "{path} is what is read; choose another place for what is written.", path=output
+                "output_is_input", "The output {path} is also an input. Choose another output path.", path=output
             )
 
 
-def open_rows(path: str) -> Any:
-    """What a model of tables takes: a table, or the vectors of a model or a vector file."""
-    names = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
-    table = any(suffix in names for suffix in Path(path).suffixes) or not Path(path).exists()
-    return path if table else open_vectors(path)
+def open_table_input(path: str) -> Any:
+    """Return what a table model takes: the path of a table, or the vectors of a model or vector file."""
+    suffixes = (*TABLE_SUFFIXES, ".ndjson")
+    is_table = any(suffix in suffixes for suffix in Path(path).suffixes) or not Path(path).exists()
+    return path if is_table else open_vectors(path)
 
 
 def write_table(table: Any, path: str) -> None:
-    """A table as csv, tsv, jsonl or Parquet, whole or not at all."""
+    """Write a table as csv, tsv, jsonl or Parquet; the file is complete or not written at all."""
     import pyarrow.csv
     import pyarrow.parquet
 
     from firth.core.storage import new_file
 
     suffix = Path(path).suffix
-    if suffix not in (".csv", ".tsv", ".jsonl", ".parquet"):
+    if suffix not in TABLE_SUFFIXES:
         raise FirthError("unknown_format", "A table is written as .csv, .tsv, .jsonl or .parquet; got {got}.", got=path)
     with new_file(Path(path)) as work:
         if suffix == ".parquet":
@@ -315,7 +219,7 @@ def write_table(table: Any, path: str) -> None:
 
 
 def print_rows(table: Any, output: str | None, as_json: bool) -> None:
-    """Rows into a file, or on standard output as a table or as JSON."""
+    """Write rows to a file, or print them as a table or as JSON."""
     if output:
         write_table(table, output)
         click.echo(
@@ -331,13 +235,16 @@ def print_rows(table: Any, output: str | None, as_json: bool) -> None:
     def shown(value: Any) -> str:
         return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
-    numbers = [place for place, values in enumerate(columns.values()) if isinstance(values[0], (int, float))]
-    print_table(list(columns), [[shown(value) for value in row] for row in rows], numbers)
+    numeric = [position for position, values in enumerate(columns.values()) if isinstance(values[0], (int, float))]
+    print_table(list(columns), [[shown(value) for value in row] for row in rows], numeric)
 
 
 def choose_report(progress: str = "auto") -> Report:
-    """A bar on a terminal, elsewhere a line now and then, with --json as JSON; "none" leaves notes only. All events as
-    JSON by "json" or by FIRTH_PROGRESS=json, for programs that draw the progress themselves."""
+    """Return the progress report for standard error.
+
+    "auto" is a bar on a terminal and otherwise an occasional line, with --json as JSON. "none" shows only notes.
+    "json", or FIRTH_PROGRESS=json in the environment, prints every event for programs that draw the progress.
+    """
     if progress == "json" or (progress == "auto" and os.environ.get("FIRTH_PROGRESS") == "json"):
         return JsonLines()
     if progress == "auto" and sys.stderr.isatty() and not wants_json():
@@ -346,23 +253,25 @@ def choose_report(progress: str = "auto") -> Report:
 
 
 def note(text: str, code: str = "note") -> None:
-    """Something the user should know, on standard error: a line, or with --json an object."""
+    """Print a note on standard error: a line, or with --json an object."""
     warnings.warn(FirthWarning(text, code), stacklevel=2)
 
 
 def print_json(document: Any) -> None:
+    """Print one JSON document on one line."""
     click.echo(json.dumps(document, ensure_ascii=False, allow_nan=False))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> None:
+    """Print an aligned table; `numbers` are the columns that are aligned to the right."""
     from firth.evaluate.layout import text_table
 
     click.echo(text_table(header, rows, numbers))
 
 
-def print_facts(facts: Mapping[str, Any]) -> None:
-    """name  value, one a line; what is empty is left out."""
-    shown = {name: value for name, value in facts.items() if value not in (None, "")}
+def print_fields(fields: Mapping[str, Any]) -> None:
+    """Print one `name  value` per line, without empty values."""
+    shown = {name: value for name, value in fields.items() if value not in (None, "")}
     width = max(map(len, shown), default=0)
     for name, value in shown.items():
         click.echo(f"{name:<{width}}  {f'{value:,}' if isinstance(value, int) else value}")

@@ -1,4 +1,4 @@
-"""`firth completion SHELL`: the script that completes commands, methods and flags."""
+"""`firth completion SHELL`: the script that completes commands, methods and flags in a shell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHELLS = ("bash", "zsh", "fish")
 @json_flag
 @click.pass_context
 def command(ctx: click.Context, shell: str, as_json: bool) -> None:
-    """Print the completion script of a SHELL.
+    """Print the completion script of SHELL.
 
     \b
     bash:  firth completion bash >> ~/.bashrc
@@ -23,6 +23,6 @@ def command(ctx: click.Context, shell: str, as_json: bool) -> None:
     fish:  firth completion fish > ~/.config/fish/completions/firth.fish
     """
     script = get_completion_class(shell)
-    assert script is not None  # click has all of SHELLS
+    assert script is not None  # click supports all of SHELLS
     source = script(ctx.find_root().command, {}, "firth", "_FIRTH_COMPLETE").source()
     print_json({"shell": shell, "script": source}) if as_json else click.echo(source)

@@ -1,4 +1,4 @@
-"""`firth corpus`: make a corpus, or look at one."""
+"""`firth corpus`: make a corpus, or describe one."""
 
 from __future__ import annotations
 
@@ -11,25 +11,34 @@ from typing import IO, Any
 
 import click
 
-from firth.cli.common import choose_report, data_options, json_flag, or_stdout, print_facts, print_json, print_table
+from firth.cli.common import (
+    choose_report,
+    dash_is_stdout,
+    data_options,
+    json_flag,
+    print_fields,
+    print_json,
+    print_table,
+)
+from firth.cli.groups import CommandGroup
 from firth.core.errors import FirthError
 
 output_option = click.option(
-    "-o", "--output", metavar="FILE", callback=or_stdout, help=".jsonl or .txt; standard output if left out."
+    "-o", "--output", metavar="FILE", callback=dash_is_stdout, help=".jsonl or .txt; standard output if omitted."
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
-    """Make a corpus, or look at one."""
+    """Make a corpus or describe one."""
 
 
 @command.command()
 @output_option
-@click.option("--package", "packages", multiple=True, metavar="NAME", help="Only this package; may be repeated.")
+@click.option("--package", "packages", multiple=True, metavar="NAME", help="Only this package; repeatable.")
 @json_flag
 def python(output: str | None, packages: tuple[str, ...], as_json: bool) -> None:
-    """Docstrings of the installed Python packages: rows of {"key": qualified name, "text": docstring}."""
+    """Write the docstrings of the installed Python packages: {"key": qualified name, "text": docstring} per line."""
     from firth.data.docstrings import python_docstrings
 
     count = write_documents(output, python_docstrings(packages or None, report=choose_report()))
@@ -41,22 +50,22 @@ def python(output: str | None, packages: tuple[str, ...], as_json: bool) -> None
 
 @command.command()
 @output_option
-@click.option("--seed", type=int, default=1, show_default=True, help="Another seed is another world.")
-@click.option("--size", type=int, default=24, show_default=True, help="How many countries it has.")
-@click.option("--sentences", type=int, default=40_000, show_default=True, help="How many to write.")
-@click.option("--analogies", metavar="FILE", help="Also write the analogy questions that the world answers.")
+@click.option("--seed", type=int, default=1, show_default=True, help="The seed of the random numbers.")
+@click.option("--size", type=int, default=24, show_default=True, help="How many countries the text is about.")
+@click.option("--sentences", type=int, default=40_000, show_default=True, help="How many sentences to write.")
+@click.option("--analogies", metavar="FILE", help="Also write analogy questions for the corpus.")
 @json_flag
 def world(output: str | None, seed: int, size: int, sentences: int, analogies: str | None, as_json: bool) -> None:
-    """Sentences of a small invented world whose truth is known."""
+    """Write a synthetic corpus with known relations between its words."""
     from firth.core.storage import new_file
     from firth.data.world import World, write_analogies
 
-    made = World(seed, size)
-    documents = ((str(number), text) for number, text in enumerate(made.sentences(sentences), 1))
+    synthetic = World(seed, size)
+    documents = ((str(number), text) for number, text in enumerate(synthetic.sentences(sentences), 1))
     count = write_documents(output, documents)
     if analogies:
         with new_file(Path(analogies)) as work:
-            write_analogies(work, made.analogies())
+            write_analogies(work, synthetic.analogies())
     if output and as_json:
         print_json({"sentences": count, "analogies": analogies, "output": output})
     elif output:
@@ -64,12 +73,12 @@ def world(output: str | None, seed: int, size: int, sentences: int, analogies: s
 
 
 def write_documents(output: str | None, documents: Iterable[tuple[str, str]]) -> int:
-    """A .txt file has one text a line, anything else JSON lines; how many were written."""
+    """Write documents as JSON lines, or to a .txt file as one text per line; return their number."""
     suffix = Path(output).suffix if output else ".jsonl"
     if suffix not in (".jsonl", ".txt"):
         raise FirthError("unknown_format", "The output must end with .jsonl or .txt; got {got}.", got=output)
     count = 0
-    with opened(output) as file:
+    with open_output(output) as file:
         for key, text in documents:
             as_json = suffix == ".jsonl"
             row = json.dumps({"key": key, "text": text}, ensure_ascii=False) if as_json else " ".join(text.split())
@@ -79,7 +88,8 @@ def write_documents(output: str | None, documents: Iterable[tuple[str, str]]) ->
 
 
 @contextlib.contextmanager
-def opened(output: str | None) -> Iterator[IO[str]]:
+def open_output(output: str | None) -> Iterator[IO[str]]:
+    """Open the output file, which is complete or not written at all; None is standard output."""
     from firth.core.storage import new_file
 
     if output is None:
@@ -92,8 +102,8 @@ def opened(output: str | None) -> Iterator[IO[str]]:
 @command.command()
 @click.argument("data", nargs=-1, required=True, metavar="DATA…")
 @click.option("--tokenizer", default="words", show_default=True, help="words, whitespace, characters or jieba.")
-@click.option("--lowercase/--no-lowercase", default=True, help="Fold case.")
-@click.option("-k", type=int, default=20, show_default=True, help="How many of the most frequent words to show.")
+@click.option("--lowercase/--no-lowercase", default=True, help="Convert to lowercase.")
+@click.option("-k", type=int, default=20, show_default=True, help="How many frequent words to show.")
 @data_options
 @json_flag
 def info(
@@ -106,16 +116,16 @@ def info(
     key: str | None,
     as_json: bool,
 ) -> None:
-    """Documents, words, vocabulary, the most frequent words, and what is wrong with DATA."""
+    """Describe DATA: documents, words, vocabulary, the most frequent words, and encoding errors."""
     from firth.core.run import Run
     from firth.data.corpus import Corpus
     from firth.data.tokens import read_tokens
 
-    report = Noting()
+    report = RecordingReport()
     corpus = Corpus(*data, unit=unit, column=column, key=key)
     tokens = read_tokens(corpus, tokenizer=tokenizer, lowercase=lowercase, min_count=1, run=Run(report=report))
     vocabulary = tokens.vocabulary
-    facts: dict[str, Any] = {
+    counts: dict[str, Any] = {
         "documents": len(tokens),
         "words": tokens.raw_tokens,
         "vocabulary": len(vocabulary),
@@ -123,15 +133,15 @@ def info(
     }
     top = list(zip(vocabulary.tokens[:k], vocabulary.counts[:k].tolist(), strict=True))
     if as_json:
-        print_json({**facts, "most_frequent": dict(top), "notes": report.notes})
+        print_json({**counts, "most_frequent": dict(top), "notes": report.notes})
         return
-    print_facts(facts)
+    print_fields(counts)
     click.echo()
     print_table(["word", "count"], [[word, f"{count:,}"] for word, count in top], numbers=[1])
 
 
-class Noting:
-    """The report of `choose_report`, its notes also kept."""
+class RecordingReport:
+    """The report of `choose_report` that also records its notes."""
 
     def __init__(self) -> None:
         self.report, self.notes = choose_report(), list[str]()

@@ -1,4 +1,4 @@
-"""`firth embed MODEL DATA… -o OUT`: texts as vectors, one row a document, in bounded memory."""
+"""`firth embed MODEL DATA… -o OUT`: one vector per text or table row, in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ import click
 
 from firth.cli.common import (
     choose_report,
+    dash_is_stdout,
     data_options,
+    does_not_embed,
     json_flag,
-    keep_inputs,
-    no_texts,
     note,
-    one_file,
     open_model,
-    open_rows,
-    or_stdout,
+    open_table_input,
     print_json,
+    protect_inputs,
+    single_file,
+    unsupported,
 )
-from firth.cli.pooling import engine_flags, given_engine, given_pooling, pooling_flags
-from firth.cli.rows import SUFFIXES, Rows, writer
-from firth.cli.shards import Shards, open_for_all, written_by_all
+from firth.cli.pooling_options import engine_flags, given_engine, given_pooling, pooling_flags
+from firth.cli.row_writers import SUFFIXES, Rows, writer
+from firth.cli.shards import Shards, gather_shards, open_shards
 from firth.core.errors import FirthError
 from firth.core.functions import check_tokenizer
 from firth.core.processes import is_first_process, refuse_processes
@@ -38,49 +39,49 @@ if TYPE_CHECKING:
     from firth.transformers.pooling import Pooling
 
 BATCH = 2048  # texts at a time
-SHARD = 65536  # rows of a shard
-NOTHING = "There is nothing to embed: the input has no documents."
+SHARD_ROWS = 65536
+NO_DOCUMENTS = "The input has no documents to embed."
 
 
 @click.command()
-@click.argument("model")
+@click.argument("path", metavar="MODEL")
 @click.argument("data", nargs=-1, required=True, metavar="DATA…")
 @click.option(
     "-o",
     "--output",
     metavar="OUT",
-    callback=or_stdout,
-    help=".npy (keys in NAME.keys.json), .parquet, .jsonl, or .npz (sparse rows, of counts and tf-idf); or a folder, "
-    "for shards. JSON lines on standard output if left out.",
+    callback=dash_is_stdout,
+    help=".npy (keys in NAME.keys.json), .parquet, .jsonl, .npz (sparse rows of counts and tf-idf), or a folder of "
+    "shards. JSON lines on standard output if omitted.",
 )
 @click.option(
     "--shards",
     type=click.Choice(("parquet", "npy")),
     default="parquet",
     show_default=True,
-    help="The files of a folder.",
+    help="The format of the shards.",
 )
-@click.option("--shard-rows", type=int, default=SHARD, show_default=True, help="Rows of each of them.")
+@click.option("--shard-rows", type=int, default=SHARD_ROWS, show_default=True, help="Rows per shard.")
 @click.option(
     "--smoothing",
     type=float,
     default=0.0,
     metavar="A",
-    help="Rare words weigh more: A/(A+share), such as 0.001; 0 = off.",
+    help="Weight words by A/(A+frequency), such as 0.001, so that rare words count more; 0 = off.",
 )
 @pooling_flags
 @engine_flags
 @data_options
 @json_flag
-def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool, **values: Any) -> None:
-    """Turn texts into vectors, one row a line (or record) of DATA; - reads standard input.
+def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool, **values: Any) -> None:
+    """Embed the texts of DATA, one row per line or record; - reads standard input.
 
-    Into a folder, vectors go in shards: the same command again goes on with what was broken off. A model of tables
-    takes a table (csv, tsv, jsonl, Parquet), one row a row.
+    Vectors in a folder are written as shards, and the same command resumes an interrupted run. A table model takes a
+    table (csv, tsv, jsonl, Parquet) and writes one vector per row.
     """
     from firth.data.corpus import Corpus
 
-    keep_inputs(output, model, *data)
+    protect_inputs(output, path, *data)
     if output and Path(output).suffix not in (*SUFFIXES, ""):
         raise FirthError(
             "unknown_format",
@@ -91,114 +92,112 @@ def command(model: str, data: tuple[str, ...], output: str | None, as_json: bool
     if not output or Path(output).suffix:
         refuse_processes("firth embed to one file")
     if as_json and not output:
-        raise click.UsageError("--json needs -o OUT: without it the rows themselves are JSON.")
-    embedder = open_model(model)
-    if embedder.method.kind == "table":
+        raise click.UsageError("--json needs -o OUT; without it the rows themselves are printed as JSON.")
+    model = open_model(path)
+    if model.method.kind == "table":
         if output and not Path(output).suffix:
             raise FirthError(
                 "unknown_format",
-                "A table's rows go to one file: {suffixes}; got {got}.",
+                "The rows of a table are written to one file ({suffixes}); got {got}.",
                 suffixes=", ".join(SUFFIXES[:3]),
                 got=output,
             )
-        embed_table(embedder, one_file(data, "table"), values["key"], output, as_json)
+        embed_table(model, single_file(data, "table"), values["key"], output, as_json)
         return
-    check_tokenizer(embedder.method)
-    settings = settings_of(embedder, model, values)
+    check_tokenizer(model.method)
+    settings = embedding_settings(model, path, values)
     texts = Corpus(*data, unit=values["unit"], column=values["column"], key=values["key"])
-    keep_inputs(output, *(source.name for source in texts.sources))
+    protect_inputs(output, *(source.name for source in texts.sources))
     if output and not Path(output).suffix:
-        with contextlib.closing(open_for_all(model, texts, Path(output), settings, values)) as shards:
-            figures = embed_to_shards(embedder, texts, shards, settings)
+        with contextlib.closing(open_shards(path, texts, Path(output), settings, values)) as shards:
+            counts = embed_to_shards(model, texts, shards, settings)
     else:
-        figures = embed_to_file(embedder, model, texts, output, settings)
+        counts = embed_to_file(model, path, texts, output, settings)
     if not is_first_process():
         return
-    tell(embedder, texts, figures, settings.get("pooling"))
+    print_notes(model, texts, counts, settings.get("pooling"))
     if as_json:
-        print_json({**figures, "output": output})
+        print_json({**counts, "output": output})
     elif output:
-        click.echo(f"{figures['rows']:,} rows in {output}")
+        click.echo(f"{counts['rows']:,} rows in {output}")
 
 
-def tell(model: Any, texts: Corpus, figures: Counter[str], pooling: Pooling | None) -> None:
-    """Notes on what is odd."""
-    from firth.data.corpus import invalid_utf8_note
+def print_notes(model: Any, texts: Corpus, counts: Counter[str], pooling: Pooling | None) -> None:
+    """Print notes on unknown words, empty texts, truncation and invalid UTF-8."""
+    from firth.data.corpus import not_utf8
 
-    rows, unit, unknown = figures["rows"], unit_of(model), figures["unknown"]
-    if hasattr(model, "net"):  # which has a vector for what it does not know, and for nothing at all
+    rows, unit, unknown = counts["rows"], unit_of(model), counts["unknown"]
+    if hasattr(model, "net"):  # a network has vectors for unknown tokens and for the empty text
         if unknown:
-            note(f"{unknown:,} of {figures[unit]:,} tokens are unknown to the tokenizer.", "unknown_tokens")
-        if figures["empty_rows"]:
-            empty = f"{figures['empty_rows']:,} of {rows:,} texts are empty"
-            note(f"{empty}; they all have the same vector.", "empty_texts")
+            note(f"{unknown:,} of {counts[unit]:,} tokens are unknown to the tokenizer.", "unknown_tokens")
+        if counts["empty_rows"]:
+            note(f"{counts['empty_rows']:,} of {rows:,} texts are empty; they all have the same vector.", "empty_texts")
     else:
-        lacking = [f"{unknown:,} of {figures[unit]:,} {unit} have no vector"] if unknown else []
-        lacking += [f"{figures['zero_rows']:,} rows are zero"] if figures["zero_rows"] else []
-        if lacking:
-            note(f"{'; '.join(lacking)}.", "unknown_words")
-    if figures["cut_rows"] and pooling is not None:
-        most = pooling.max_tokens or model.size.max_positions
-        cut = f"{figures['cut_rows']:,} of {rows:,} texts have more than {most:,} tokens and were cut there"
-        note(f"{cut}; --long chunk reads them whole.", "cut_texts")
-    if figures["not_utf8"]:
-        note(invalid_utf8_note(figures["not_utf8"], texts), "invalid_utf8")
+        problems = [f"{unknown:,} of {counts[unit]:,} {unit} have no vector"] if unknown else []
+        problems += [f"{counts['zero_rows']:,} rows are zero"] if counts["zero_rows"] else []
+        if problems:
+            note(f"{'; '.join(problems)}.", "unknown_words")
+    if counts["cut_rows"] and pooling is not None:
+        limit = pooling.max_tokens or model.size.places
+        note(
+            f"{counts['cut_rows']:,} of {rows:,} texts have more than {limit:,} tokens and were truncated; "
+            "--long chunk reads them completely.",
+            "cut_texts",
+        )
+    if counts["not_utf8"]:
+        note(not_utf8(counts["not_utf8"], texts), "invalid_utf8")
 
 
 def unit_of(model: Any) -> str:
-    """What a model cuts texts into."""
+    """Return what the model splits texts into: tokens or words."""
     return "tokens" if hasattr(model, "tokenizer") or hasattr(model, "tokens") else "words"
 
 
-def settings_of(model: Any, path: str, values: dict[str, Any]) -> dict[str, Any]:
-    """What `pool` or `pool_windows` of this model is given."""
-    pooling = given_pooling(model, values)
-    chosen = given_engine(model, path, values)
-    method = type(model.method).method_name()
+def embedding_settings(model: Any, path: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `pool` or `pool_windows` of this model."""
+    pooling = given_pooling(model, path, values)
+    engine = given_engine(model, path, values)
     if values["smoothing"] and "smoothing" not in inspect.signature(getattr(model, "pool", bool)).parameters:
-        raise FirthError(
-            "unsupported_model",
-            "--smoothing weighs words whose vectors are averaged; {method} does not average any.",
-            method=method,
-        )
+        raise unsupported(model, path, "does not average word vectors, and --smoothing does not apply to it")
     if not hasattr(model, "pool_windows"):
         return {"smoothing": values["smoothing"]} if values["smoothing"] else {}
-    return {"pooling": model.with_pooling(**pooling).pooling, **chosen}
+    return {"pooling": model.with_pooling(**pooling).pooling, **engine}
 
 
-# ---- where to ----
+# ---- outputs ----
 
 
 def embed_to_file(model: Any, path: str, texts: Corpus, output: str | None, settings: dict[str, Any]) -> Counter[str]:
+    """Embed all texts to one file or to standard output, and return the counts."""
     sparse = output is not None and Path(output).suffix == ".npz"
     total = Counter[str]()
     with writer(output) as write, Progress(texts, shown=output is not None) as progress:
         documents = windows(texts, progress, BATCH)
-        found = sparse_batches(model, documents, path) if sparse else batches(model, documents, path, settings)
-        for batch, figures in found:
+        embedded = sparse_batches(model, documents, path) if sparse else batches(model, documents, path, settings)
+        for batch, counts in embedded:
             write(batch)
-            total.update(figures)
+            total.update(counts)
             progress.rows(total["rows"])
         if not total["rows"]:
-            raise FirthError("empty_data", NOTHING)
+            raise FirthError("empty_data", NO_DOCUMENTS)
     return total
 
 
 def embed_to_shards(model: Any, texts: Corpus, shards: Shards, settings: dict[str, Any]) -> Counter[str]:
-    """Embeds this process's part of what is missing; the first process finishes the folder."""
+    """Embed this process's part of the missing shards; the first process finishes the folder."""
     first = is_first_process()
     if shards.finished:
         if first:
-            note(f"{shards.folder} is finished already: nothing was computed.", "already_finished")
-        return shards.figures()
+            note(f"{shards.folder} is already finished; nothing was computed.", "already_finished")
+        return shards.counts()
     if shards.lost and first:
-        note(f"Missing or damaged, and embedded again: {', '.join(shards.lost)}.", "lost_shards")
+        note(f"Missing or damaged shards are embedded again: {', '.join(shards.lost)}.", "lost_shards")
     if shards.done and first:
-        note(f"{len(shards.done):,} shards are there already; going on with the others.", "resumed")
+        note(f"{len(shards.done):,} shards exist already; resuming with the others.", "resumed")
     rows = 0
     with Progress(texts, shown=first) as progress:
-        found = batches(model, windows(texts, progress, BATCH, shards), str(shards.folder), settings)
-        batch = next(found, None)
+        embedded = batches(model, windows(texts, progress, BATCH, shards), str(shards.folder), settings)
+        batch = next(embedded, None)
         for number in filter(shards.mine, count()):
             if batch is None:
                 break
@@ -210,22 +209,25 @@ def embed_to_shards(model: Any, texts: Corpus, shards: Shards, settings: dict[st
                     rows += len(batch[0].keys)
                     progress.rows(rows)
                     left -= len(batch[0].keys)
-                    batch = next(found, None) if left else None
-            batch = next(found, None)
-    others = written_by_all(shards)
+                    batch = next(embedded, None) if left else None
+            batch = next(embedded, None)
+    others = gather_shards(shards)
     if not first:
-        return shards.figures()
+        return shards.counts()
     if not any(others):
-        raise FirthError("empty_data", NOTHING)
+        raise FirthError("empty_data", NO_DOCUMENTS)
     shards.finish(others)
-    return shards.figures()
+    return shards.counts()
 
 
 class Progress:
-    """Rows per second and the time left, by the bytes that were read."""
+    """Progress in bytes read, with rows per second."""
 
     def __init__(self, texts: Any, shown: bool = True) -> None:
-        self.report, self.size = choose_report("auto" if shown else "none"), texts.size  # rows may go to the terminal
+        self.report, self.size = (
+            choose_report("auto" if shown else "none"),
+            texts.size,
+        )  # rows may be printed on the terminal
         self.read = 0
         self.started = time.monotonic()
 
@@ -241,11 +243,11 @@ class Progress:
         self.report.end()
 
 
-# ---- from where ----
+# ---- inputs ----
 
 
 class Batch(NamedTuple):
-    """Documents read together."""
+    """Documents that are embedded together."""
 
     keys: list[str]
     texts: list[str]
@@ -253,8 +255,10 @@ class Batch(NamedTuple):
 
 
 def windows(texts: Corpus, progress: Progress, size: int, shards: Shards | None = None) -> Iterator[Batch]:
-    """Documents in lists of `size`, none across the end of a shard; those of shards that are done, or of another
-    process, are passed by."""
+    """Yield documents in batches of at most `size` that do not cross the end of a shard.
+
+    Documents of finished shards, and of the shards of other processes, are skipped.
+    """
     documents, replaced = texts.walk(), 0
     for number in count():
         part = islice(documents, shards.rows if shards else None)
@@ -273,23 +277,23 @@ def windows(texts: Corpus, progress: Progress, size: int, shards: Shards | None 
             some = list(islice(part, size))
 
 
-def figures_of(model: Any, batch: Batch, pooled: Any, pooling: Pooling | None) -> dict[str, int]:
-    """What is told of a batch; `cut_rows` where texts that are too long are cut."""
+def count_rows(model: Any, batch: Batch, pooled: Any, pooling: Pooling | None) -> dict[str, int]:
+    """Return the counts of a batch: rows, tokens, unknown tokens, empty and zero rows, truncated texts."""
     read = pooled.known + pooled.unknown
-    figures = {"rows": len(batch.keys), unit_of(model): int(read.sum()), "unknown": int(pooled.unknown.sum())}
-    figures |= {"empty_rows": int((read == 0).sum()), "zero_rows": int(((pooled.matrix != 0).sum(axis=1) == 0).sum())}
+    counts = {"rows": len(batch.keys), unit_of(model): int(read.sum()), "unknown": int(pooled.unknown.sum())}
+    counts |= {"empty_rows": int((read == 0).sum()), "zero_rows": int(((pooled.matrix != 0).sum(axis=1) == 0).sum())}
     if pooling is not None:
-        most = (pooling.max_tokens or model.size.max_positions) - 2  # [CLS] and [SEP]
-        figures["cut_rows"] = int((read > most).sum()) if pooling.long == "truncate" else 0
-    return {**figures, "not_utf8": batch.not_utf8}
+        limit = (pooling.max_tokens or model.size.places) - 2  # without [CLS] and [SEP]
+        counts["cut_rows"] = int((read > limit).sum()) if pooling.long == "truncate" else 0
+    return {**counts, "not_utf8": batch.not_utf8}
 
 
 def batches(
     model: Any, documents: Iterable[Batch], path: str, settings: dict[str, Any]
 ) -> Iterator[tuple[Rows, dict[str, int]]]:
-    """Batches, each with its figures."""
+    """Yield embedded batches with their counts."""
     if not hasattr(model, "pool"):
-        raise no_texts(model, path)
+        raise does_not_embed(model, path)
     waiting: deque[Batch] = deque()
 
     def texts() -> Iterator[list[str]]:
@@ -298,38 +302,32 @@ def batches(
             yield batch.texts
 
     if hasattr(model, "pool_windows"):
-        found = model.pool_windows(texts(), **settings)
+        results = model.pool_windows(texts(), **settings)
     else:
-        found = (model.pool(window, **settings) for window in texts())
-    for pooled in found:
+        results = (model.pool(window, **settings) for window in texts())
+    for pooled in results:
         batch = waiting.popleft()
-        figures = figures_of(model, batch, pooled, settings.get("pooling"))
-        yield Rows(batch.keys, pooled.matrix, pooled.unknown.tolist()), figures
+        counts = count_rows(model, batch, pooled, settings.get("pooling"))
+        yield Rows(batch.keys, pooled.matrix, pooled.unknown.tolist()), counts
 
 
 def sparse_batches(model: Any, documents: Iterable[Batch], path: str) -> Iterator[tuple[Rows, dict[str, int]]]:
-    """`batches` for models that give sparse rows."""
-    if not hasattr(model, "transform") or not hasattr(model, "weighted"):
-        method = type(model.method).method_name()
-        raise FirthError(
-            "unsupported_model",
-            "{path} gives no sparse rows ({method}); choose .npy, .parquet or .jsonl.",
-            path=path,
-            method=method,
-        )
+    """Yield embedded batches of sparse rows with their counts."""
+    if not hasattr(model, "transform") or not hasattr(model, "weighed"):
+        raise unsupported(model, path, "has no sparse rows", "Choose .npy, .parquet or .jsonl.")
     for batch in documents:
-        found = model.weighted(batch.texts)
-        yield Rows(batch.keys, found.matrix, found.unknown.tolist()), figures_of(model, batch, found, None)
+        weighted = model.weighed(batch.texts)
+        yield Rows(batch.keys, weighted.matrix, weighted.unknown.tolist()), count_rows(model, batch, weighted, None)
 
 
 def embed_table(model: Any, path: str, key: str | None, output: str | None, as_json: bool) -> None:
-    """`model` is a TableModel. What is unknown are categories that it did not meet when it was fitted."""
+    """Embed the rows of a table. `model` is a TableModel; unknown are categories that were not in the training data."""
     from firth.tables.table_model import single_precision
 
-    rows = open_rows(path)
+    rows = open_table_input(path)
     table = model.open(rows)
-    named = None if isinstance(rows, str) else list(rows.keys)  # vectors
-    keys = table.categories(key) if key else named or list(map(str, range(1, len(table) + 1)))
+    vector_keys = None if isinstance(rows, str) else list(rows.keys)
+    keys = table.categories(key) if key else vector_keys or list(map(str, range(1, len(table) + 1)))
     if None in keys:
         raise FirthError(
             "malformed_data", "The key column {key!r} is empty in row {index:,}.", key=key, index=keys.index(None) + 1
@@ -337,13 +335,13 @@ def embed_table(model: Any, path: str, key: str | None, output: str | None, as_j
     unseen = 0
     with writer(output) as write:
         if not len(table):
-            raise FirthError("empty_data", "There is nothing to embed: the table has no rows.")
+            raise FirthError("empty_data", "{path} has no rows to embed.", path=path)
         for start in range(0, len(table), BATCH):
             coded = model.coded(table.slice(start, start + BATCH))
             write(Rows(keys[start : start + BATCH], single_precision(coded.matrix), coded.unseen.tolist()))
             unseen += int(coded.unseen.sum())
     if unseen:
-        note(f"{unseen:,} categories are new to the model and coded as missing.", "unknown_category")
+        note(f"{unseen:,} categories were not in the training data and are encoded as missing.", "unknown_category")
     if as_json:
         print_json({"rows": len(table), "features": model.feature_names, "unknown": unseen, "output": output})
     elif output:

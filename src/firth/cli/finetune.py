@@ -1,37 +1,35 @@
-"""`firth finetune TASK BASE DATA -o FOLDER`: a trained network learns a task; flags are those of the task's method."""
+"""`firth finetune TASK BASE DATA -o MODEL`: one command per task, with flags from the fields of its method."""
 
 from __future__ import annotations
 
 import click
 
-from firth.cli.train import train_command
+from firth.cli.groups import CommandGroup
+from firth.cli.train import FINETUNING, train_command
 from firth.core import registry
 from firth.core.options import plain_name
 
-FAMILY = "finetuning"
-PAIRS = ("pairs", "text_classifier", "pair examples")  # a command of its own for two texts
 
-
-class Tasks(click.Group):
-    """The methods of the family as commands."""
+class Tasks(CommandGroup):
+    """The methods that fine-tune, as commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        found = [name for name in registry.method_classes() if registry.family_of(name) == FAMILY]
-        return sorted([*found, PAIRS[0]])
+        names = [name for name in registry.method_classes() if registry.family_of(name) == FINETUNING]
+        return sorted(name.replace("_", "-") for name in names)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        plain = plain_name(cmd_name)
-        name, method, kind = PAIRS if plain == PAIRS[0] else (plain, plain, "")
-        if name not in self.list_commands(ctx):
+        name = plain_name(cmd_name)
+        if name not in map(plain_name, self.list_commands(ctx)):
             return None
-        return train_command(name, registry.method(method), base=True, kind=kind)
+        return train_command(name, registry.method(name))
 
 
-@click.command(cls=Tasks, subcommand_metavar="TASK BASE DATA -o FOLDER [OPTIONS]")
+@click.command(cls=Tasks, subcommand_metavar="TASK BASE DATA -o MODEL [OPTIONS]")
 def command() -> None:
-    """Teach a trained network a task with one new layer, from labelled data.
+    """Fine-tune a BERT or GPT on labeled data.
 
-    BASE is the folder of a BERT or GPT, Firth's or Hugging Face's; DATA a csv, tsv, jsonl or Parquet file. What is
-    saved is whole: BASE is not needed any more. The same command again goes on with what was broken off. Each TASK has
-    options of its own: firth finetune TASK --help.
+    BASE is the folder of a BERT or GPT of Firth or Hugging Face. DATA is a csv, tsv, jsonl or Parquet file. The new
+    model is complete: BASE is not needed to use it. text-classifier and text-regressor take text pairs with --other.
+
+    The same command resumes an interrupted run. `firth finetune TASK --help` shows the options of a task.
     """

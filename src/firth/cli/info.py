@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from firth.cli.common import is_model_file, json_flag, open_model, print_facts, print_json
+from firth.cli.common import is_model_file, json_flag, open_model, print_fields, print_json
 from firth.core.errors import FirthError
 
 
@@ -15,32 +15,33 @@ from firth.core.errors import FirthError
 @click.argument("path")
 @json_flag
 def command(path: str, as_json: bool) -> None:
-    """Tell what a model, an unfinished run, an index, a tokenizer or a vector file holds."""
+    """Describe a model, an unfinished run, a sweep, an index, a tokenizer or a vector file."""
     from firth.core.storage import CONFIG
     from firth.core.train import UNFINISHED
 
-    facts: dict[str, Any] = {"path": path}
+    fields: dict[str, Any] = {"path": path}
     if (Path(path) / "index.json").is_file():
-        facts |= index_facts(path)
+        fields |= index_fields(path)
     elif (Path(path) / "sweep.json").is_file():
-        facts |= sweep_facts(Path(path))
+        fields |= sweep_fields(Path(path))
     elif is_tokenizer(Path(path)):
-        facts |= tokenizer_facts(path)
+        fields |= tokenizer_fields(path)
     elif Path(path).is_dir():
-        unfinished = unfinished_facts(Path(path)) if (Path(path) / UNFINISHED).is_dir() else {}
+        unfinished = unfinished_fields(Path(path)) if (Path(path) / UNFINISHED).is_dir() else {}
         if unfinished and not (Path(path) / CONFIG).exists():
-            facts |= unfinished
-        else:  # an old model stays until its successor is finished
-            facts |= {**model_facts(path), **({"unfinished": unfinished} if unfinished else {})}
+            fields |= unfinished
+        else:  # the old model remains until the new one is finished
+            fields |= {**model_fields(path), **({"unfinished": unfinished} if unfinished else {})}
     else:
-        facts |= fasttext_facts(Path(path)) if is_model_file(path) else file_facts(Path(path))
+        fields |= fasttext_fields(Path(path)) if is_model_file(path) else vector_file_fields(Path(path))
     if as_json:
-        print_json(facts)
+        print_json(fields)
         return
-    print_facts(flattened(facts))
+    print_fields(flatten(fields))
 
 
-def model_facts(path: str) -> dict[str, Any]:
+def model_fields(path: str) -> dict[str, Any]:
+    """Return the method, tables, options and training metrics of a model."""
     from firth.core.foreign import foreign_config, known_options
     from firth.core.model import HasVectors
     from firth.core.saved import read_config
@@ -51,29 +52,29 @@ def model_facts(path: str) -> dict[str, Any]:
     model = open_model(path)
     training = {name: value for name, value in model.training.items() if name not in ("command", KEY)}
     tables = model.tables if isinstance(model, HasVectors) else {}
-    kept = saved_layouts(path) if tables and Path(path).is_dir() else {}
-    facts = {
+    maps = saved(path) if tables and Path(path).is_dir() else {}
+    fields = {
         "kind": "model" if config else "model of another library",
         "method": type(model.method).method_name(),
         "tables": {name: {"rows": len(table), "dim": table.dim} for name, table in tables.items()},
-        "maps": {name: {"points": len(found.keys), **found.score._asdict()} for name, found in kept.items()},
-        "heads": getattr(model, "heads", None),  # of a BERT
-        "pooling": pooling_facts(getattr(model, "base", model)),
+        "maps": {name: {"points": len(layout.keys), **layout.score._asdict()} for name, layout in maps.items()},
+        "heads": getattr(model, "heads", None),  # only a BERT has them
+        "pooling": pooling_fields(getattr(model, "base", model)),
         "options": known_options(model),
         "training": training,
     }
     if config is None:
-        return {**facts, "bytes": sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())}
+        return {**fields, "bytes": sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())}
     return {
-        **facts,
+        **fields,
         "bytes": sum(file["bytes"] for file in config["files"].values()),
         "format": config["format"],
         "firth": config["firth"],
     }
 
 
-def pooling_facts(model: Any) -> dict[str, Any] | None:
-    """How a BERT makes one vector of a text."""
+def pooling_fields(model: Any) -> dict[str, Any] | None:
+    """Return how a BERT pools token vectors; None for other models."""
     from dataclasses import asdict
 
     if not hasattr(model, "with_pooling"):
@@ -81,18 +82,19 @@ def pooling_facts(model: Any) -> dict[str, Any] | None:
     pooling = model.pooling
     return {
         **asdict(pooling),
-        "max_tokens": pooling.max_tokens or model.size.max_positions,
-        "projected": model.projection is not None,  # whitened, shortened, or by a Dense of sentence-transformers
+        "max_tokens": pooling.max_tokens or model.size.places,
+        "projected": model.projection is not None,  # whitened, shortened, or a Dense layer of sentence-transformers
         "dim": model.dim_of(pooling),
     }
 
 
-def index_facts(path: str) -> dict[str, Any]:
+def index_fields(path: str) -> dict[str, Any]:
+    """Return the size, columns and model of an index."""
     from firth.index import Index
 
     index = Index.open(path)
     manifest = index.store.manifest
-    files = [facts for segment in manifest["segments"] for facts in segment["files"].values()]
+    files = [file for segment in manifest["segments"] for file in segment["files"].values()]
     return {
         "kind": "index",
         "rows": len(index),
@@ -109,7 +111,8 @@ def index_facts(path: str) -> dict[str, Any]:
     }
 
 
-def sweep_facts(folder: Path) -> dict[str, Any]:
+def sweep_fields(folder: Path) -> dict[str, Any]:
+    """Return the trials of a sweep and the best one."""
     from firth.core.storage import read_json
 
     record = read_json(folder / "sweep.json")
@@ -125,50 +128,58 @@ def sweep_facts(folder: Path) -> dict[str, Any]:
     }
 
 
-def unfinished_facts(folder: Path) -> dict[str, Any]:
+def unfinished_fields(folder: Path) -> dict[str, Any]:
+    """Return the progress of an unfinished run and the command that resumes it."""
     from firth.core.checkpoint import STATE
     from firth.core.storage import read_json
     from firth.core.train import COMMAND, UNFINISHED
 
     work = folder / UNFINISHED
-    found = [read_json(path) if path.is_file() else {} for path in (work / COMMAND, work / STATE)]
-    record, checkpoint = (each if isinstance(each, dict) else {} for each in found)
+    files = [read_json(path) if path.is_file() else {} for path in (work / COMMAND, work / STATE)]
+    record, checkpoint = (each if isinstance(each, dict) else {} for each in files)
     identity, state = record.get("identity"), checkpoint.get("state")
-    facts: dict[str, Any] = {"kind": "unfinished run", **(identity if isinstance(identity, dict) else {})}
-    facts["go on"] = record.get("typed")
+    fields: dict[str, Any] = {"kind": "unfinished run", **(identity if isinstance(identity, dict) else {})}
+    fields["resume"] = record.get("typed")
     if not (work / STATE).is_file():
-        return {**facts, "checkpoint": "none yet"}
+        return {**fields, "checkpoint": "none yet"}
     if not isinstance(state, dict):
-        return {**facts, "checkpoint": f"damaged; delete {work} to start over"}
-    figures = {name: state[name] for name in ("epoch", "seconds", "words") if name in state}
-    return {**facts, "checkpoint": figures}
+        return {**fields, "checkpoint": f"damaged; delete {work} to start over"}
+    progress = {name: state[name] for name in ("epoch", "seconds", "words") if name in state}
+    return {**fields, "checkpoint": progress}
 
 
 def is_tokenizer(path: Path) -> bool:
-    """A file of its own, or a folder that is no model's."""
+    """Return whether the path is a tokenizer: a .json file, or a folder with a tokenizer.json that is not a model."""
     if path.is_dir():
-        model = any((path / name).exists() for name in ("config.json", "model.safetensors"))
-        return (path / "tokenizer.json").is_file() and not model
+        is_model = any((path / name).exists() for name in ("config.json", "model.safetensors"))
+        return (path / "tokenizer.json").is_file() and not is_model
     return path.suffix == ".json" and path.is_file()
 
 
-def tokenizer_facts(path: str) -> dict[str, Any]:
+def tokenizer_fields(path: str) -> dict[str, Any]:
+    """Return the method and the size of a tokenizer."""
     from firth.data.subword_tokenizer import SubwordTokenizer
 
-    found = SubwordTokenizer.load(path)
-    facts = {"kind": "tokenizer", "method": found.kind, "tokens": len(found.ids), "merges": len(found.merges) or None}
-    return {**facts, "special": found.special_tokens}
+    tokenizer = SubwordTokenizer.load(path)
+    return {
+        "kind": "tokenizer",
+        "method": tokenizer.kind,
+        "tokens": len(tokenizer.ids),
+        "merges": len(tokenizer.merges) or None,
+        "special": tokenizer.special_tokens,
+    }
 
 
-def file_facts(path: Path) -> dict[str, Any]:
-    from firth.data.readers import format_and_compression
+def vector_file_fields(path: Path) -> dict[str, Any]:
+    """Return the format and the shape of a vector file."""
+    from firth.data.readers import kind_of
     from firth.formats import read_vectors
     from firth.formats.detect import detect
 
     if path.is_file() and format_and_compression(path)[0]:
         raise FirthError(
             "wrong_input",
-            "{path} is data, not a model or vectors; `firth corpus info {path}` tells what it holds.",
+            "{path} is a data file, not a model or vectors. `firth corpus info {path}` describes it.",
             path=path,
         )
     vectors = read_vectors(path)
@@ -182,22 +193,23 @@ def file_facts(path: Path) -> dict[str, Any]:
     }
 
 
-def fasttext_facts(path: Path) -> dict[str, Any]:
+def fasttext_fields(path: Path) -> dict[str, Any]:
+    """Return the contents of a fastText model."""
     from dataclasses import asdict
 
     from firth.formats.fasttext import read_fasttext
     from firth.kernels.product import ProductCodes
 
     file = read_fasttext(path)
-    coded = isinstance(file.inputs, ProductCodes)
+    quantized = isinstance(file.inputs, ProductCodes)
     return {
-        "kind": "fastText classifier" if file.args.model == "sup" else "fastText model of words",
+        "kind": "fastText classifier" if file.args.model == "sup" else "fastText word model",
         "version": file.version,
         "words": len(file.words),
         "labels": len(file.labels) or None,
         "ngram_rows": file.ngram_rows,
         "pruned": file.pruned is not None,
-        "rows": "in codes" if coded else "float32",
+        "rows": "quantized" if quantized else "float32",
         "tokens": file.tokens,
         "options": asdict(file.args),
         "bytes": path.stat().st_size,
@@ -205,18 +217,18 @@ def fasttext_facts(path: Path) -> dict[str, Any]:
     }
 
 
-def flattened(facts: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested facts as name.name = value; the epochs as one line of losses."""
-    found: dict[str, Any] = {}
-    for name, value in facts.items():
+def flatten(fields: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested fields as `name.name`, and the losses of all epochs as one line."""
+    flat: dict[str, Any] = {}
+    for name, value in fields.items():
         if isinstance(value, dict):
-            found |= flattened(value, f"{prefix}{name}.")
+            flat |= flatten(value, f"{prefix}{name}.")
         elif name == "epochs" and isinstance(value, list):
-            found[f"{prefix}loss by epoch"] = "  ".join(f"{epoch['loss']:.4f}" for epoch in value)
+            flat[f"{prefix}loss by epoch"] = "  ".join(f"{epoch['loss']:.4f}" for epoch in value)
         elif isinstance(value, list | tuple):
-            found[prefix + name] = ", ".join(map(str, value))
+            flat[prefix + name] = ", ".join(map(str, value))
         elif isinstance(value, bool):
-            found[prefix + name] = "yes" if value else "no"
+            flat[prefix + name] = "yes" if value else "no"
         else:
-            found[prefix + name] = f"{value:.6g}" if isinstance(value, float) else value
-    return found
+            flat[prefix + name] = f"{value:.6g}" if isinstance(value, float) else value
+    return flat

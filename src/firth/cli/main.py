@@ -1,11 +1,9 @@
-"""The command `firth`: a table of verbs, each loaded only when used, and what happens when something goes wrong."""
+"""The command `firth`: the table of its commands, and how errors and notes are shown."""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
-import difflib
-import importlib
 import io
 import json
 import math
@@ -19,64 +17,61 @@ from typing import Any
 
 import click
 
+from firth.cli.groups import LazyGroup
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.processes import is_first_process, refuse_processes
 from firth.core.report import discard
 from firth.version import __version__
 
-#: One line for each verb; its command stands in the module of the same name.
-VERBS = {
-    "train": "Learn from text, tables, graphs or ratings into a folder; a killed run goes on.",
-    "finetune": "Teach a trained network a task: labels, pairs, tags, answers.",
-    "distil": "Make a small, fast model of a transformer: a table of tokens.",
-    "methods": "List what can be trained.",
-    "info": "Tell what a model, an unfinished run, an index or a vector file holds.",
-    "neighbors": "What is nearest to words, documents, nodes, items.",
-    "analogy": "A is to B as C is to what?",
-    "similarity": "How alike two words are; which of several is the odd one.",
-    "associations": "What goes with a word more than by chance.",
-    "predict": "The labels of texts, one a line.",
-    "answer": "The answer to a question, found in a passage.",
-    "recommend": "Items that a user may like.",
-    "evaluate": "Accuracy on tests of words, labels, graphs, recommendations.",
-    "compare": "Which of several models is best for your data: one table, one report.",
-    "sweep": "Search the options of a method by a task of your own; a killed sweep goes on.",
-    "align": "Turn one space onto another; tell which words moved.",
-    "generate": "Write text with a language model.",
-    "fill": "What may stand in a blank.",
-    "attention": "Where a network looks.",
-    "senses": "One word in several texts: how far its vectors part, layer by layer.",
-    "words": "Words with the vectors they have in context, or one a word from all contexts.",
-    "sample": "Make up rows like those a model learned from.",
-    "reconstruct": "Rebuild a table's rows from their codes; find the odd ones.",
-    "compress": "PCA, LSA, autoencoder and VAE side by side on your rows.",
-    "embed": "Turn texts into vectors, one row a line.",
-    "pool": "Set how a BERT's tokens become a text's vector, or have it chosen.",
-    "index": "Embed texts and index them for search; a killed run goes on.",
-    "search": "Find texts by meaning, by words, or both.",
-    "serve": "Put models and indexes behind HTTP, as other programs call them.",
-    "studio": "See data, training, maps and attention in the browser.",
-    "translate": "Turn texts into others: translations, summaries.",
-    "convert": "Write vectors in another format.",
-    "corpus": "Make a corpus, or look at one.",
-    "tokenizer": "Learn a subword tokenizer; text to ids and back.",
-    "verify": "Check the files of a model or an index against their hashes.",
-    "plot": "Draw maps, analogies, losses, frequencies, matrices.",
-    "demo": "Learn from Python's own documentation and search it.",
-    "completion": "Print the completion script of a shell.",
+#: The commands by heading, each with its summary. The command is in the module or package of the same name.
+SECTIONS = {
+    "Train": {
+        "train": "Train a model on text, a table, a graph or interactions.",
+        "finetune": "Fine-tune a BERT or GPT on labeled data.",
+        "sweep": "Search for the best options of a method within a time budget.",
+    },
+    "Use": {
+        "embed": "Embed texts or table rows as vectors.",
+        "query": "Neighbors, analogies, similarities, recommendations.",
+        "predict": "Predict labels, numbers, tags or answers.",
+        "generate": "Generate text, masked tokens, translations or table rows.",
+        "index": "Build an index for search.",
+        "search": "Search an index by meaning, by words, or both.",
+        "serve": "Serve models and indexes over HTTP.",
+        "studio": "Open the workbench in the browser.",
+    },
+    "Evaluate": {
+        "evaluate": "Measure models on test data, one command per task.",
+        "compare": "Compare models on your data; align two vector spaces.",
+    },
+    "Look inside": {
+        "inspect": "Attention, contextual word vectors, reconstruction errors.",
+        "plot": "Draw maps, losses, confusion matrices and more.",
+        "info": "Describe a model, run, index, tokenizer or vector file.",
+        "verify": "Check the files of a model or index against their hashes.",
+    },
+    "Data and files": {
+        "corpus": "Make a corpus or describe one.",
+        "tokenizer": "Train a subword tokenizer; encode and decode text.",
+        "convert": "Convert vectors and models to other formats.",
+        "pooling": "Change how a BERT pools token vectors.",
+        "methods": "List the methods that can be trained.",
+        "demo": "Train on the documentation of Python and search it.",
+        "completion": "Print the completion script of a shell.",
+    },
 }
-#: The verbs that share their work between the processes of torchrun; the others are refused there.
-IN_PROCESSES = ("train", "finetune", "embed")
+#: The commands that distribute their work over the processes of torchrun; the others refuse to run there.
+DISTRIBUTED = ("train", "finetune", "embed")
 
 
 def wants_json() -> bool:
-    """Whether the command line has --json: then errors, notes and progress are JSON too."""
+    """Return whether the command line has --json, which applies to errors, notes and progress too."""
     context = click.get_current_context(silent=True)
     return bool(context and context.meta.get("json"))
 
 
 class Failure(click.ClickException):
-    """One line on standard error: the message, with --debug its code before it, with --json an object."""
+    """An error as one line on standard error: the message, with --debug also its code, with --json an object."""
 
     exit_code = 1
 
@@ -85,7 +80,7 @@ class Failure(click.ClickException):
         self.code, self.values = code, values or {}
         context = click.get_current_context(silent=True)
         self.debug = bool(context and context.meta.get("debug"))
-        self.as_json = wants_json()  # now: there is no context any more when it is shown
+        self.as_json = wants_json()  # read here, because show() runs without a context
 
     def show(self, file: Any = None) -> None:
         if self.as_json:
@@ -95,24 +90,24 @@ class Failure(click.ClickException):
 
 
 class Interrupted(Failure):
-    """Ctrl-C: 128 + SIGINT, as shells have it."""
+    """Ctrl-C or SIGTERM. The exit code is 128 + SIGINT, as in shells."""
 
     exit_code = 130
 
 
-class Misused(Failure):
-    """A command line that click refuses, where --json asks for objects."""
+class UsageFailure(Failure):
+    """A command line that click rejects, shown as JSON."""
 
     exit_code = 2
 
 
 def show_json(line: Mapping[str, Any]) -> None:
-    """One JSON object on a line of standard error; what JSON does not know becomes text."""
+    """Print one JSON object as a line of standard error. Values that JSON cannot represent become strings."""
     click.echo(json.dumps(finite(line), ensure_ascii=False, default=str), err=True)
 
 
 def finite(value: Any) -> Any:
-    """NaN and infinity as texts, which JSON does not have as numbers."""
+    """Return the value with NaN and infinity as strings, because JSON has no such numbers."""
     if isinstance(value, Mapping):
         return {str(name): finite(each) for name, each in value.items()}
     if isinstance(value, (list, tuple)):
@@ -120,35 +115,19 @@ def finite(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Verbs(click.Group):
-    """Commands by the table above. Listing them loads none."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
-            return None
-        command: click.Command = importlib.import_module(f"firth.cli.{cmd_name}").command
-        return command
+class Firth(LazyGroup):
+    """The top-level group: refuses torchrun where it is not supported, and shows errors and warnings."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        near = difflib.get_close_matches(args[0], VERBS, n=1)
-        if args[0] not in VERBS and near and not args[0].startswith("-"):
-            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
-        if args[0] in VERBS and args[0] not in IN_PROCESSES:
+        if args[0] in self.summaries and args[0] not in DISTRIBUTED:
             refuse_processes(f"firth {args[0]}")
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         flags = args[: args.index("--")] if "--" in args else args
-        # Known before anything is parsed: what is wrong with the command line is said in the form that it asks for.
+        # Set before parsing, so that errors in the command line itself are shown in the requested form.
         ctx.meta["json"], ctx.meta["debug"] = "--json" in flags, "--debug" in flags
         with failures():
             return super().parse_args(ctx, args)
@@ -162,14 +141,14 @@ class Verbs(click.Group):
 
 @contextlib.contextmanager
 def failures() -> Iterator[None]:
-    """Whatever goes wrong becomes one line and an exit code."""
+    """Turn every exception into one line on standard error and an exit code."""
     try:
         yield
-        sys.stdout.flush()  # here, where a full disk can still be told, not at the interpreter's end
+        sys.stdout.flush()  # a full disk is reported here, not when the interpreter exits
     except click.UsageError as error:
         if not wants_json():
             raise
-        raise Misused("usage", usage_message(error)) from error
+        raise UsageFailure("usage", usage_message(error)) from error
     except click.FileError as error:
         raise Failure("unreadable_file", error.format_message(), {"path": error.ui_filename}) from error
     except (click.ClickException, click.exceptions.Exit):
@@ -178,7 +157,7 @@ def failures() -> Iterator[None]:
         raise Failure(error.code, str(error), error.values) from error
     except (KeyboardInterrupt, click.Abort):
         raise Interrupted("interrupted", "stopped.") from None
-    except BrokenPipeError:  # `firth … | head` has read enough
+    except BrokenPipeError:  # for example `firth … | head`
         discard(sys.stdout)
         raise click.exceptions.Exit(0) from None
     except Exception as error:
@@ -186,83 +165,87 @@ def failures() -> Iterator[None]:
 
 
 def usage_message(error: click.UsageError) -> str:
-    """One line; a command group without a command would show its whole help."""
-    if type(error).__name__ == "NoArgsIsHelpError" and error.ctx:  # of click 8.2 and later
+    """Return the message as one line; click would show the whole help of a group without a command."""
+    if type(error).__name__ == "NoArgsIsHelpError" and error.ctx:  # click 8.2 and later
         return f"Missing command; {error.ctx.command_path} --help lists them."
     return error.format_message()
 
 
 def unexpected(error: Exception) -> Failure:
-    """An error that is not Firth's own. --debug shows its trace, with --json among the values."""
+    """Return the failure for an exception that is not a FirthError. --debug shows the traceback."""
     debug = click.get_current_context().meta["debug"]
     if debug and not wants_json():
         raise error
     discard(sys.stdout)
     trace = {"trace": traceback.format_exception(error)} if debug else {}
     if is_out_of_memory(error):
-        why = f"not enough memory ({error})." if str(error) else "not enough memory."
-        return Failure("out_of_memory", why.partition("\n")[0], trace)
+        message = f"not enough memory ({error})." if str(error) else "not enough memory."
+        return Failure("out_of_memory", message.partition("\n")[0], trace)
     if isinstance(error, OSError):
-        where = f"{error.filename!s:.200}: " if error.filename else ""  # a text may stand where a file should
-        return Failure("operating_system", f"{where}{error.strerror or error}.", {"errno": error.errno, **trace})
-    what = f"{type(error).__name__}: {error}".partition("\n")[0]
-    return Failure("fault", f"{what} (a fault in Firth; `firth --debug …` shows the trace)", trace)
+        path = f"{error.filename!s:.200}: " if error.filename else ""  # the name may be a long text
+        return Failure("operating_system", f"{path}{error.strerror or error}.", {"errno": error.errno, **trace})
+    message = f"{type(error).__name__}: {error}".partition("\n")[0]
+    return Failure("fault", f"{message} (a defect in Firth; `firth --debug …` shows the traceback)", trace)
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Of Python, NumPy, Arrow and the kernels, or of torch, which has no common class for GPU and CPU."""
-    of_torch = type(error).__name__ == "OutOfMemoryError" or "DefaultCPUAllocator: can't allocate memory" in str(error)
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and of_torch)
+    """Return whether memory ran out: in Python, NumPy, Arrow, a kernel, or in torch, which has no common class."""
+    in_torch = type(error).__name__ == "OutOfMemoryError" or "DefaultCPUAllocator: can't allocate memory" in str(error)
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and in_torch)
 
 
 def show_warning(message: Warning | str, category: type[Warning], *_: Any, **more: Any) -> None:
+    """Print a FirthWarning as a note; other warnings are not shown."""
     if not issubclass(category, FirthWarning) or not is_first_process():
         return
     if wants_json():
         show_json({"event": "note", "code": getattr(message, "code", "note"), "text": str(message)})
     else:
-        over_bar = "\r\x1b[2K" if sys.stderr.isatty() else ""
-        click.echo(f"{over_bar}note: {message}", err=True)
+        clear_line = "\r\x1b[2K" if sys.stderr.isatty() else ""  # over the progress bar
+        click.echo(f"{clear_line}note: {message}", err=True)
 
 
 CONTEXT = {
     "help_option_names": ["-h", "--help"],
     "max_content_width": 110,
-    "token_normalize_func": lambda name: name.replace("_", "-"),  # of options and choices: both are the same
+    # Hyphens and underscores are equivalent in options and choices.
+    "token_normalize_func": lambda name: name.replace("_", "-"),
 }
 
 
-@click.command(cls=Verbs, context_settings=CONTEXT)
+@click.command(cls=Firth, package="firth.cli", sections=SECTIONS, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="firth")
-@click.option("--debug", is_flag=True, help="Show error codes, and the trace of an unexpected error.")
+@click.option("--debug", is_flag=True, help="Show error codes, and the traceback of an unexpected error.")
 def cli(debug: bool) -> None:
-    """Firth turns text, tables, graphs and who-used-what into vectors and lets you ask them.
+    """Turn text, tables, graphs and interactions into vectors, and query them.
 
     \b
-      firth train skipgram text.txt -o model     learn
-      firth neighbors model river                ask
-      firth demo                                 see it work on this machine
+      firth train skipgram text.txt -o model
+      firth query neighbors model river
 
-    Every command takes --json: then results, errors, notes and progress are JSON.
-    `firth COMMAND --help` shows its options.
+    Every command takes --json. `firth COMMAND --help` shows its options.
     """
 
 
-def in_utf8() -> None:
-    """Begins anew in Python's UTF-8 mode where the locale C leaves nothing but ASCII. Python does that by itself unless
-    PYTHONUTF8=0 forbids it, and then no argument or file name with other letters could be understood."""
+def ensure_utf8() -> None:
+    """Restart in Python's UTF-8 mode if file names are decoded as ASCII.
+
+    Python enters that mode by itself in the C locale unless PYTHONUTF8=0 is set; then arguments and file names with
+    other characters could not be read.
+    """
     if codecs.lookup(sys.getfilesystemencoding()).name == "ascii":
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def main() -> None:
-    in_utf8()
-    # Before torch is there: its threads wait asleep. Spinning they are no faster, and on a busy machine half as fast.
+    """Run the command line; the entry point of the program `firth`."""
+    ensure_utf8()
+    # Set before torch is imported: idle threads sleep. Spinning is not faster, and twice as slow on a busy machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # whatever the locale
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's "time is up" leaves a checkpoint too
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # independent of the locale
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's time limit leaves a checkpoint too
     try:
         cli(prog_name="firth")
     except KeyboardInterrupt:

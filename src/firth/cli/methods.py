@@ -1,4 +1,4 @@
-"""`firth methods`: what can be trained."""
+"""`firth methods`: the methods that can be trained."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ from firth.core.options import Option, options_of
 @click.command()
 @json_flag
 def command(as_json: bool) -> None:
-    """List what can be trained; `firth train METHOD --help` shows the options of one."""
-    found = {name: registry.method(name) for name in sorted(registry.method_classes())}
+    """List the methods that can be trained.
+
+    `firth train METHOD --help` shows the options of a method; those of the family finetuning are run by
+    `firth finetune`.
+    """
+    methods = {name: registry.method(name) for name in sorted(registry.method_classes())}
     if as_json:
         print_json(
             [
@@ -24,16 +28,17 @@ def command(as_json: bool) -> None:
                     "name": name,
                     "family": registry.family_of(name),
                     "summary": method.summary,
-                    "options": [described(option) for option in options_of(method)],
+                    "options": [option_fields(option) for option in options_of(method)],
                 }
-                for name, method in found.items()
+                for name, method in methods.items()
             ]
         )
         return
-    rows = [[name, registry.family_of(name), method.summary] for name, method in found.items()]
+    rows = [[name, registry.family_of(name), method.summary] for name, method in methods.items()]
     print_table(["method", "family", "summary"], rows)
 
 
-def described(option: Option) -> dict[str, Any]:
-    facts = {**asdict(option), "kind": option.kind.__name__}
-    return {name: value for name, value in facts.items() if value is not None}
+def option_fields(option: Option) -> dict[str, Any]:
+    """Return the name, type, default, range and help of an option, without what does not apply."""
+    fields = {**asdict(option), "kind": option.kind.__name__}
+    return {name: value for name, value in fields.items() if value is not None}

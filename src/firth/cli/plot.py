@@ -1,4 +1,4 @@
-"""`firth plot`: pictures, PNG or SVG by the suffix of the output."""
+"""`firth plot`: pictures as PNG or SVG, by the suffix of the output."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ import click
 
 from firth.cli.common import (
     Function,
-    as_keys,
     choose_report,
     json_flag,
     metric_option,
     open_model,
-    open_rows,
+    open_table_input,
     open_vectors,
     print_json,
+    resolve_keys,
     restrict_option,
     table_option,
+    unsupported,
 )
+from firth.cli.groups import CommandGroup
 from firth.core.errors import FirthError
 
-column_option = click.option("--column", metavar="NAME", help="The text's column (jsonl, csv, tsv, Parquet).")
+column_option = click.option("--column", metavar="NAME", help="The text column (jsonl, csv, tsv, Parquet).")
 
 
 def picture(function: Function) -> Function:
-    """-o FILE, where the picture goes, and --json; what was written is told."""
+    """Add -o FILE and --json to a command, and print the file name."""
 
-    @click.option("-o", "--output", required=True, metavar="FILE", help="A .png or .svg.")
+    @click.option("-o", "--output", required=True, metavar="FILE", help="A .png or .svg file.")
     @json_flag
     @wraps(function)
     def command(output: str, as_json: bool, **values: Any) -> None:
@@ -40,31 +42,33 @@ def picture(function: Function) -> Function:
     return cast(Function, command)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
-    """Draw maps, analogies, losses, confusions, word frequencies, trees, matrices, places, codes."""
+    """Draw maps, analogies, losses, confusion matrices, word frequencies, matrices, codes and more."""
 
 
 @command.command("map")
-@click.argument("path")
+@click.argument("path", metavar="MODEL")
 @click.argument("words", nargs=-1, metavar="[WORD]…")
-@click.option("-k", type=int, default=150, show_default=True, help="Without WORDs: this many, the most frequent.")
-@click.option("--highlight", multiple=True, metavar="WORD", help="Show this word in another colour; may be repeated.")
+@click.option("-k", type=int, default=150, show_default=True, help="Without WORDs: the k most frequent words.")
+@click.option("--highlight", multiple=True, metavar="WORD", help="Draw this word in another color; repeatable.")
 @click.option("--method", type=click.Choice(("pca", "tsne", "umap")), default="pca", show_default=True)
-@click.option("--save", is_flag=True, help="Place all words, not only those named, and keep the map in the model.")
+@click.option("--save", is_flag=True, help="Compute the layout of all words and save it in the model folder.")
 @restrict_option
 @table_option
 @click.option("--metric", type=click.Choice(("cosine", "euclidean")), default="cosine", show_default=True)
-@click.option("--neighbors", type=int, metavar="N", help="How many count: t-SNE's perplexity [30], UMAP's [15].")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
-@click.option("--threads", type=click.IntRange(0), default=0, help="0: one for each core.")
-@click.option("-o", "--output", metavar="FILE", help="A .png or .svg; may be left out with --save.")
+@click.option(
+    "--neighbors", type=int, metavar="N", help="The perplexity of t-SNE  [30], or the neighbors of UMAP  [15]."
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The seed of the random numbers.")
+@click.option("--threads", type=click.IntRange(0), default=0, help="Worker threads; 0 = one per core.")
+@click.option("-o", "--output", metavar="FILE", help="A .png or .svg file; optional with --save.")
 @json_flag
 def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
-    """Words on a plane: their two principal components, t-SNE or UMAP, and how many neighbours that keeps.
+    """Draw words in two dimensions by PCA, t-SNE or UMAP, and print the share of neighbors that the map preserves.
 
-    With --save the map is kept in the model's folder, where the workbench finds it; asked again, it is not made again.
-    t-SNE and UMAP need the extra `maps`.
+    With --save the layout is saved in the model folder, is used by the workbench, and is not computed again. t-SNE and
+    UMAP need the extra `maps`.
     """
     from firth.core.run import Run
     from firth.core.vectors import Vectors
@@ -73,121 +77,115 @@ def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
     from firth.maps.layouts import MIN_POINTS
 
     if output:
-        check_suffix(output)  # before the work, not after it
+        check_suffix(output)  # before the computation
     elif not values["save"]:
-        raise click.UsageError("Missing option '-o': where the picture goes. With --save it may be left out.")
+        raise click.UsageError("Missing option '-o': the file of the picture, which is optional with --save.")
     vectors = open_vectors(path, values["table"])
-    named = as_keys(vectors, values["words"])
-    named = named or list(vectors.keys[: min(max(0, values["k"]), values["restrict"] or len(vectors))])
-    marked = as_keys(vectors, values["highlight"])
-    shown = list(dict.fromkeys([*marked, *named]))
-    rows = [vectors.row(word) for word in shown]  # unknown words are refused before the work, too
+    words = resolve_keys(vectors, values["words"])
+    words = words or list(vectors.keys[: min(max(0, values["k"]), values["restrict"] or len(vectors))])
+    highlighted = resolve_keys(vectors, values["highlight"])
+    shown = list(dict.fromkeys([*highlighted, *words]))
+    rows = [vectors.row(word) for word in shown]  # unknown words are an error before the computation
     run = Run(seed=values["seed"], threads=values["threads"], report=choose_report())
-    how = {"metric": values["metric"], "neighbors": values["neighbors"], "run": run}
-    made = None
+    settings = {"metric": values["metric"], "neighbors": values["neighbors"], "run": run}
+    computed = None
     if values["save"]:
-        made = saved_layout(path, values["method"], table=values["table"], restrict=values["restrict"], **how)
-    elif (
-        len(rows) >= MIN_POINTS or values["method"] != "pca"
-    ):  # two or three words have components, and no neighbourhoods
-        made = layout(Vectors(shown, vectors.matrix[rows]), values["method"], **how)
+        computed = saved_layout(path, values["method"], table=values["table"], restrict=values["restrict"], **settings)
+    elif len(rows) >= LEAST or values["method"] != "pca":  # two or three words have no neighborhoods to preserve
+        computed = layout(Vectors(shown, vectors.matrix[rows]), values["method"], **settings)
     if output:
-        plot_map(vectors, shown, output, highlight=marked, layout=made)
+        plot_map(vectors, shown, output, highlight=highlighted, layout=computed)
     if as_json:
-        facts = {"method": made.method, "points": len(made.keys), **made.score._asdict()} if made else {}
-        print_json({**facts, "saved": values["save"], "output": output})
+        score = (
+            {"method": computed.method, "points": len(computed.keys), **computed.score._asdict()} if computed else {}
+        )
+        print_json({**score, "saved": values["save"], "output": output})
         return
-    if made:
-        click.echo(made)
+    if computed:
+        click.echo(computed)
     if output:
         click.echo(output)
 
 
 @command.command()
-@click.argument("path")
+@click.argument("path", metavar="MODEL")
 @click.argument("pairs", nargs=-1, required=True, metavar="A:B…")
 @picture
 def analogies(path: str, pairs: tuple[str, ...], output: str) -> None:
-    """A line from A to B for each pair A:B, such as paris:france rome:italy."""
+    """Draw a line from A to B for each pair A:B, such as paris:france rome:italy."""
     from firth.maps import plot_analogies
 
     split = [tuple(pair.split(":")) for pair in pairs]
     if any(len(pair) != 2 or not all(pair) for pair in split):
-        raise click.UsageError("Pairs are written A:B, such as paris:france.")
+        raise click.UsageError("Pairs have the form A:B, such as paris:france.")
     vectors = open_vectors(path)
-    words = iter(as_keys(vectors, [word for pair in split for word in pair]))
+    words = iter(resolve_keys(vectors, [word for pair in split for word in pair]))
     plot_analogies(vectors, list(zip(words, words, strict=True)), output)
 
 
 @command.command()
-@click.argument("path")
+@click.argument("path", metavar="MODEL")
 @picture
 def loss(path: str, output: str) -> None:
-    """The loss by epoch of a trained model; of a VAE, by its parts."""
+    """Draw the loss by epoch of a trained model; for a VAE, the parts of the loss."""
     from firth.maps import plot_loss, plot_parts
 
     model = open_model(path)
     training = model.training
-    if not training.get("epochs") or not isinstance(training["epochs"], list):  # of fastText's own file, a number
-        method = type(model.method).method_name()
-        raise FirthError(
-            "unsupported_model",
-            "{path} has no loss by epoch ({method}); models that Firth trained in epochs have one.",
-            path=path,
-            method=method,
-        )
+    if not training.get("epochs") or not isinstance(training["epochs"], list):  # a number in a fastText file
+        raise unsupported(model, path, "has no loss by epoch")
     parts = sum("kl" in measured for measured in training.get("held_out", ())) > 1
     (plot_parts if parts else plot_loss)(training, output)
 
 
 @command.command()
-@click.argument("path")
+@click.argument("path", metavar="MODEL")
 @picture
 def curve(path: str, output: str) -> None:
-    """The score on dev data while a network learned a task, of each try."""
+    """Draw the development score of a fine-tuned model during training, one curve per trial."""
     from firth.maps import plot_curve
 
     plot_curve(open_model(path).training, output)
 
 
 @command.command()
-@click.argument("path")
+@click.argument("path", metavar="MODEL")
 @click.argument("data", metavar="DATA")
-@click.option("--column", metavar="NAME", help="The text's column.")
-@click.option("--other", metavar="NAME", help="The column of the second texts, of pairs.")
-@click.option("--label", metavar="NAME", help="The column of labels.")
+@click.option("--column", metavar="NAME", help="The text column.")
+@click.option("--other", metavar="NAME", help="The column of the second text, for text pairs.")
+@click.option("--label", metavar="NAME", help="The label column.")
 @picture
 def confusion(path: str, data: str, column: str | None, other: str | None, label: str | None, output: str) -> None:
-    """Which labels a classifier takes for which, on labelled texts."""
-    from firth.cli.evaluate import judged_labels
+    """Draw the confusion matrix of a classifier on labeled texts."""
+    from firth.cli.evaluate.classification import score_labels
     from firth.evaluate import LabelResult
     from firth.maps import plot_confusion
 
-    settings = {"column": column, "other": other, "label": label, "k": 1}
-    found = judged_labels(open_model(path), path, data, settings)
-    if not isinstance(found, LabelResult):
-        raise FirthError("unsupported_model", "{path} predicts numbers; confusion is for labels.", path=path)
-    plot_confusion(found.confusion, output)
+    model = open_model(path)
+    result = score_labels(model, path, data, column=column, other=other, label=label)
+    if not isinstance(result, LabelResult):
+        raise unsupported(model, path, "predicts numbers, which have no confusion matrix")
+    plot_confusion(result.confusion, output)
 
 
 @command.command()
-@click.argument("path")
+@click.argument("path", metavar="MODEL")
 @column_option
 @picture
 def zipf(path: str, column: str | None, output: str) -> None:
-    """Word frequency by rank, of a model's vocabulary or of a text file."""
+    """Draw word frequency by rank, from the vocabulary of a model or from a text file."""
     from firth.maps import plot_zipf
 
     plot_zipf(word_counts(path, column), output)
 
 
 @command.command()
-@click.argument("path")
-@click.option("-k", type=click.IntRange(2, 40), default=16, show_default=True, help="The most frequent words.")
+@click.argument("path", metavar="MODEL")
+@click.option("-k", type=click.IntRange(2, 40), default=16, show_default=True, help="How many frequent words to draw.")
 @column_option
 @picture
 def tree(path: str, k: int, column: str | None, output: str) -> None:
-    """Huffman's tree of the most frequent words, of a model's vocabulary or of a text file, and what it saves."""
+    """Draw the Huffman tree of the most frequent words, from the vocabulary of a model or from a text file."""
     from firth.maps import plot_tree
 
     plot_tree(word_counts(path, column), k, output)
@@ -195,45 +193,45 @@ def tree(path: str, k: int, column: str | None, output: str) -> None:
 
 @command.command()
 @click.argument("path", metavar="[MODEL]", required=False)
-@click.option("-n", type=click.IntRange(2, 512), default=64, show_default=True, help="So many places.")
-@click.option("--dim", type=click.IntRange(2, 4096), default=64, show_default=True, help="Without MODEL: of the waves.")
+@click.option("-k", type=click.IntRange(2, 512), default=64, show_default=True, help="How many positions to draw.")
+@click.option(
+    "--dim", type=click.IntRange(2, 4096), default=64, show_default=True, help="Without MODEL: the dimension."
+)
 @picture
-def places(path: str | None, n: int, dim: int, output: str) -> None:
-    """The vectors that tell a network where a token stands: those of a BERT or GPT, or the waves of the Transformer."""
-    from firth.maps import plot_positions
-    from firth.training.network_options import torch_module
+def positions(path: str | None, k: int, dim: int, output: str) -> None:
+    """Draw the position vectors of a BERT or GPT, or without MODEL the sinusoids of the Transformer."""
+    from firth.maps import plot_places
+    from firth.training.network_options import learner
 
     table: Any
     if path is None:
-        torch_module("transformers.language_modeling")  # tells how to get torch where it is missing
+        learner("transformers.language_modeling")  # explains how to install torch if it is missing
         from firth.nets.positions import sinusoids
 
-        table = sinusoids(n, dim).numpy()
+        table = sinusoids(k, dim).numpy()
     else:
-        table = getattr(open_model(path), "position_vectors", None)
+        model = open_model(path)
+        table = getattr(model, "places", None)
         if table is None:
-            raise FirthError(
-                "unsupported_model", "{path} adds no vectors for places; places is for bert and gpt models.", path=path
-            )
-    title = f"Places of {Path(path).name}" if path else "Places as waves (sinusoids)"
-    plot_positions(table[:n], output, title)
+            raise unsupported(model, path, "has no position vectors", "bert and gpt models do.")
+    title = f"Positions of {Path(path).name}" if path else "Sinusoidal positions"
+    plot_places(table[:k], output, title)
 
 
 def word_counts(path: str, column: str | None) -> Mapping[str, int]:
+    """Return the word counts of a model or of a text file."""
     if Path(path).is_dir():
         if column:
             raise FirthError(
                 "unsupported_model",
-                "--column is of a file of texts; {path} is a model, which has its words.",
+                "--column applies to a data file, and {path} is a model. Omit it.",
                 path=path,
             )
-        vocabulary: Any = getattr(open_model(path), "vocabulary", None)
+        model = open_model(path)
+        vocabulary: Any = getattr(model, "vocabulary", None)
         if vocabulary is None:
-            raise FirthError(
-                "unsupported_model", "{path} is a model without counts of words; give a text file.", path=path
-            )
+            raise unsupported(model, path, "has no word counts", "Give a text file.")
     else:
-        from firth.cli.common import choose_report
         from firth.core.run import Run
         from firth.data.corpus import Corpus
         from firth.data.tokens import read_tokens
@@ -244,30 +242,34 @@ def word_counts(path: str, column: str | None) -> Mapping[str, int]:
 
 
 @command.command()
-@click.argument("path")
+@click.argument("path", metavar="MODEL")
 @click.argument("words", nargs=-1, required=True, metavar="WORD…")
 @metric_option
 @picture
 def similarity(path: str, words: tuple[str, ...], metric: str, output: str) -> None:
-    """Every WORD with every other, as colour and number."""
+    """Draw the similarity matrix of the WORDs."""
     from firth.maps import plot_similarity
 
     vectors = open_vectors(path)
-    plot_similarity(vectors, as_keys(vectors, words), output, metric)
+    plot_similarity(vectors, resolve_keys(vectors, words), output, metric)
 
 
 @command.command()
-@click.argument("path")
+@click.argument("path", metavar="MODEL")
 @click.argument("rows", nargs=-1, metavar="[ROW]…")
 @click.option(
-    "-k", type=click.IntRange(1, 60), default=12, show_default=True, help="Columns: the heaviest of the rows."
+    "-k",
+    type=click.IntRange(1, 60),
+    default=12,
+    show_default=True,
+    help="How many columns: those with the largest sums.",
 )
-@click.option("--counts", is_flag=True, help="Of a PMI model: how often words met, not how much that is.")
+@click.option("--counts", is_flag=True, help="PMI model: raw co-occurrence counts instead of PMI.")
 @picture
 def heatmap(path: str, rows: tuple[str, ...], k: int, counts: bool, output: str) -> None:
-    """A block of a counted matrix: PMI of words with contexts, tf-idf or counts of documents with words.
+    """Draw a block of a count matrix: PMI of words and contexts, or tf-idf or counts of documents and words.
 
-    ROWs are words of a PMI model, or documents of a tf-idf or counts model; without them the first twelve.
+    ROWs are words of a PMI model, or documents of a tf-idf or counts model; the default is the first twelve.
     """
     import numpy as np
 
@@ -277,69 +279,60 @@ def heatmap(path: str, rows: tuple[str, ...], k: int, counts: bool, output: str)
 
     model = open_model(path)
     if not isinstance(model, HasMatrix):
-        raise FirthError(
-            "unsupported_model", "{path} keeps no matrix; heatmap is for counts, tfidf and pmi models.", path=path
-        )
+        raise unsupported(model, path, "has no count matrix", "counts, tfidf and pmi models do.")
     names, columns = model.matrix_keys
-    places = {name: place for place, name in enumerate(names)}
-    unknown = [row for row in rows if row not in places]
+    positions = {name: position for position, name in enumerate(names)}
+    unknown = [row for row in rows if row not in positions]
     if unknown:
         raise FirthError(
             "unknown_key",
-            "{path} has no row {unknown!r}; there are {n_available:,}, such as {available}.",
+            "{path} has no row {unknown!r}. It has {n_available:,} rows, such as {available}.",
             path=path,
             unknown=unknown[0],
             n_available=len(names),
             available=", ".join(names[:3]),
         )
-    chosen = [places[row] for row in rows] or list(range(min(12, len(names))))
+    row_ids = [positions[row] for row in rows] or list(range(min(12, len(names))))
     matrix: Any = getattr(model, "counts", None) if counts else model.matrix
     if matrix is None:
-        raise FirthError(
-            "unsupported_model",
-            "{path} has no counts of words that met ({method}); pmi models do.",
-            path=path,
-            method=type(model.method).method_name(),
-        )
-    part = matrix[chosen]
-    heaviest = top_rows(np.asarray(abs(part).sum(axis=0), dtype=np.float32).ravel(), k)
-    block = part[:, heaviest].toarray()
+        raise unsupported(model, path, "has no co-occurrence counts", "pmi models do.")
+    part = matrix[row_ids]
+    largest = top_rows(np.asarray(abs(part).sum(axis=0), dtype=np.float32).ravel(), k)
+    block = part[:, largest].toarray()
     shown = "Counts" if counts else type(model.method).__name__
-    title = f"{shown} of {len(chosen)} rows and their {len(heaviest)} heaviest columns"
-    how, note = model.method.options(), ""
-    if "smoothing" in how and not counts:
-        note = f"variant {how['variant']}, smoothing {how['smoothing']:g}; plain PMI: firth associations"
-    plot_block(block, [names[row] for row in chosen], [columns[column] for column in heaviest], output, title, note)
+    title = f"{shown} of {len(row_ids)} rows and their {len(largest)} largest columns"
+    options, caption = model.method.options(), ""
+    if "smoothing" in options and not counts:
+        smoothing = f"smoothing {options['smoothing']:g}"
+        caption = f"variant {options['variant']}, {smoothing}; plain PMI: firth query associations"
+    plot_block(block, [names[row] for row in row_ids], [columns[column] for column in largest], output, title, caption)
 
 
 @command.command()
-@click.argument("path")
+@click.argument("path", metavar="MODEL")
 @picture
 def variance(path: str, output: str) -> None:
-    """How much of the data the first dimensions of an LSA or PCA model account for."""
+    """Draw the explained variance of the dimensions of an LSA or PCA model."""
     from firth.maps import plot_variance
 
-    shares = getattr(open_model(path), "explained_variance", None)
+    model = open_model(path)
+    shares = getattr(model, "explained_variance", None)
     if shares is None:
-        raise FirthError(
-            "unsupported_model",
-            "{path} does not say what its dimensions explain; variance is for lsa and pca models.",
-            path=path,
-        )
+        raise unsupported(model, path, "has no explained variance", "lsa and pca models do.")
     plot_variance(shares, output)
 
 
 @command.command()
-@click.argument("path")
+@click.argument("path", metavar="MODEL")
 @click.argument("table")
-@click.option("--label", metavar="NAME", help="A column of TABLE that colours the points.")
+@click.option("--label", metavar="NAME", help="A column of TABLE that colors the points.")
 @picture
 def codes(path: str, table: str, label: str | None, output: str) -> None:
-    """Where the rows of TABLE lie, by the codes of an autoencoder, VAE or PCA."""
+    """Draw the rows of TABLE by the codes of an autoencoder, VAE or PCA model."""
     from firth.maps import plot_codes
 
     model = table_model(path)
-    rows = open_rows(table)
+    rows = open_table_input(table)
     opened = model.open(rows)
     labels = [value or "" for value in opened.categories(label)] if label else None
     name = type(model.method).__name__
@@ -347,65 +340,58 @@ def codes(path: str, table: str, label: str | None, output: str) -> None:
 
 
 @command.command()
-@click.argument("path")
+@click.argument("path", metavar="MODEL")
 @click.argument("table")
-@click.option("--shape", required=True, metavar="HxW", help="Pixels of an image, as in 8x8; the columns are its rows.")
-@click.option("-k", type=click.IntRange(2, 40), default=12, show_default=True, help="Images a line.")
+@click.option(
+    "--shape", required=True, metavar="HxW", help="Height and width of an image, as in 8x8; columns are in row order."
+)
+@click.option("-k", type=click.IntRange(2, 40), default=12, show_default=True, help="Images per line.")
 @picture
 def images(path: str, table: str, shape: str, k: int, output: str) -> None:
-    """Rows of TABLE as images: as given, rebuilt, on the way from the first to the second, and (of a VAE) made up."""
+    """Draw rows of TABLE as images: original, reconstructed, interpolated between the first two, and sampled (VAE)."""
     import numpy as np
 
     from firth.maps import plot_images
 
     size = [int(part) for part in shape.lower().split("x") if part.isdecimal()]
     if len(size) != 2:
-        raise click.UsageError("--shape is height x width, as in 8x8.")
+        raise click.UsageError("--shape takes height x width, as in 8x8.")
     model = table_model(path)
-    rows = model.open(open_rows(table)).slice(0, k)
+    rows = model.open(open_table_input(table)).slice(0, k)
 
-    def pixels(found: Any) -> Any:
-        return np.stack([found.numbers(name) for name in model.names], axis=1)
+    def pixels(images: Any) -> Any:
+        return np.stack([images.numbers(name) for name in model.names], axis=1)
 
-    lines = {"given": pixels(rows), "rebuilt": pixels(model.reconstruct(rows))}
+    lines = {"original": pixels(rows), "reconstructed": pixels(model.reconstruct(rows))}
     if hasattr(model, "interpolate"):
-        lines["between"] = pixels(model.interpolate(rows, 0, 1, k))
+        lines["interpolated"] = pixels(model.interpolate(rows, 0, 1, k))
     if hasattr(model, "sample"):
-        lines |= {"made up": pixels(model.sample(k, seed=1, noise=False))}
+        lines |= {"sampled": pixels(model.sample(k, seed=1, noise=False))}
         lines |= {"": pixels(model.sample(k, seed=2, noise=False))}
     name, dim = type(model.method).__name__, len(model.feature_names)
-    plot_images(lines, (size[0], size[1]), output, title=f"{name}: {len(model.names)} pixels through {dim} numbers")
+    plot_images(lines, (size[0], size[1]), output, title=f"{name}: {len(model.names)} pixels, {dim} dimensions")
 
 
 @command.command()
-@click.argument("path")
+@click.argument("path", metavar="MODEL")
 @click.argument("table")
-@click.option("-n", type=click.IntRange(1), default=2000, show_default=True, help="How many rows are made up.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+@click.option("-n", type=click.IntRange(1), default=2000, show_default=True, help="How many rows to sample.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The seed of the random numbers.")
 @picture
 def samples(path: str, table: str, n: int, seed: int, output: str) -> None:
-    """The columns of TABLE, and of rows that a VAE makes up: how often each value stands there."""
+    """Draw the distribution of each column in TABLE and in rows sampled from a VAE."""
     from firth.core.model import Samples
     from firth.maps import plot_columns
 
     model = table_model(path)
     if not isinstance(model, Samples):
-        raise FirthError(
-            "unsupported_model",
-            "{path} can't make up rows ({method}); vae models can.",
-            path=path,
-            method=type(model.method).method_name(),
-        )
+        raise unsupported(model, path, "cannot sample rows", "vae models can.")
     plot_columns(table_model(path).open(table).to_dict(), model.sample(n, seed=seed).to_dict(), output)
 
 
 def table_model(path: str) -> Any:
+    """Open a model of tables that reconstructs rows."""
     model: Any = open_model(path)
     if model.method.kind != "table" or not hasattr(model, "reconstruct"):
-        raise FirthError(
-            "unsupported_model",
-            "{path} is no model of tables ({method}).",
-            path=path,
-            method=type(model.method).method_name(),
-        )
+        raise unsupported(model, path, "is not a table model", "autoencoder, vae and pca models are.")
     return model

@@ -1,79 +1,87 @@
-"""Flags of verbs that turn texts into vectors by a BERT: derived from the fields of `Pooling`."""
+"""`firth pooling MODEL -o FOLDER`: a BERT with another pooling: set, whitened, or selected on scored pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import Function, note
+from firth.cli.common import data_options, json_flag, open_model, print_json, unsupported
+from firth.cli.pooling_options import given_pooling, pooling_flags
 from firth.core.errors import FirthError
-from firth.core.options import options_of
-from firth.transformers.pooling import Pooling
 
-PRECISIONS = ("auto", "float32", "bf16", "int8")
-NAMES = ("how", "layers", "combine", "normalize", "max_tokens", "long")
-
-
-def pooling_flags(function: Function) -> Function:
-    """--pooling, --layers, --combine, --normalize, --max-tokens and --long; what is not given stays as it is."""
-    for item in reversed(options_of(Pooling)):
-        names = ["--pooling", "how"] if item.name == "how" else ["--" + item.name.replace("_", "-")]
-        names = [f"{names[0]}/--no-{item.name}"] if item.kind is bool else names
-        kind: Any = click.Choice(item.choices) if item.choices else item.kind
-        told = item.help[0].upper() + item.help[1:] + "."
-        function = click.option(*names, type=kind, default=None, help=told)(function)
-    return click.option("--layers", metavar="NUMBERS", help="As in -1 (the last) or -2,-1; 0 is the input.")(function)
+if TYPE_CHECKING:
+    from firth.evaluate.sentences import PoolingChoice
+    from firth.transformers.bert_model import BertModel
 
 
-def given_pooling(model: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of `Pooling` that were given, for a model that has one."""
-    given = {name: values[name] for name in NAMES if values[name] is not None}
-    if given and not hasattr(model, "with_pooling"):
-        method, first = type(model.method).method_name(), next(iter(given))
-        flag = "pooling" if first == "how" else first.replace("_", "-")
-        raise FirthError(
-            "unsupported_model", "--{flag} is for models such as BERT; this one is {method}.", flag=flag, method=method
-        )
-    if "layers" in given:
-        try:
-            given["layers"] = tuple(int(number) for number in given["layers"].split(","))
-        except ValueError:
+@click.command()
+@click.argument("path", metavar="MODEL")
+@click.option("-o", "--output", "folder", required=True, metavar="FOLDER", help="The folder of the new model.")
+@click.option("--overwrite", is_flag=True, help="Replace the model in FOLDER.")
+@pooling_flags
+@click.option("--choose", metavar="PAIRS", help="Select layers and pooling by correlation with scored sentence pairs.")
+@click.option("--whiten", metavar="DATA", help="Whiten the vectors; mean and covariance come from these texts.")
+@click.option("--dim", type=int, default=0, metavar="N", help="--whiten: keep N dimensions; 0 = all.")
+@data_options
+@json_flag
+def command(path: str, folder: str, overwrite: bool, as_json: bool, **values: Any) -> None:
+    """Write MODEL, a BERT, with another pooling of its token vectors.
+
+    PAIRS is a .csv, .tsv or .jsonl file with two texts and a score per row: one half selects the pooling, the other
+    half measures it. sentence-transformers opens the folder too, if it supports that pooling.
+    """
+    from firth.data.corpus import Corpus
+
+    model: Any = open_model(path)
+    settings = given_pooling(model, path, values)
+    if not hasattr(model, "with_pooling"):
+        raise unsupported(model, path, "has no pooling", "bert models have.")
+    changed: BertModel = model.with_pooling(**settings)
+    choice = None
+    if values["choose"]:
+        flags = {"how": "--pooling", "layers": "--layers", "combine": "--combine"}
+        for name in flags.keys() & settings.keys():
+            raise click.UsageError(f"--choose and {flags[name]} cannot be combined.")
+        if model.projection is not None:
             raise FirthError(
-                "invalid_value",
-                "{option} takes whole numbers, as in -2,-1; got {got!r}.",
-                option="--layers",
-                got=given["layers"],
-            ) from None
-    if given and getattr(model, "projection", None) is not None:
-        changed = model.with_pooling(**given)
-        if changed.projection is None:
-            note("Whitening is of the model's own pooling; with another one it is left out.", "without_whitening")
-    return given
-
-
-def engine_flags(function: Function) -> Function:
-    """--device and --precision."""
-    help = "Of a BERT: on a CPU float32, or int8 (quicker, nearly as good); on a GPU bf16, or float32."
-    function = click.option("--precision", type=click.Choice(PRECISIONS), help=help)(function)
-    help = "Where a BERT computes; a GPU if there is one."
-    return click.option("--device", type=click.Choice(("auto", "cpu", "cuda")), help=help)(function)
-
-
-def given_engine(model: Any, path: str, values: Mapping[str, Any]) -> dict[str, str]:
-    """The device and the precision that were given, for a model that has a choice and a machine that has them."""
-    given = {name: values[name] for name in ("device", "precision") if values[name]}
-    if given and not hasattr(model, "pool_windows"):
-        raise FirthError(
-            "unsupported_model",
-            "--{flag} is for models such as BERT; {path} is {method}.",
-            flag=next(iter(given)),
-            path=path,
-            method=type(model.method).method_name(),
+                "conflicting_options",
+                "--choose needs plain vectors, and those of {path} are whitened or shortened. Use --choose first.",
+                path=path,
+            )
+        choice = select_pooling(changed, values["choose"])
+        changed = changed.with_pooling(how=choice.best.how, layers=choice.best.layers, combine="mean")
+    if values["whiten"]:
+        texts = Corpus(values["whiten"], unit=values["unit"], column=values["column"], key=values["key"])
+        changed = changed.whitened([text for _, text in texts], values["dim"])
+    elif values["dim"]:
+        raise click.UsageError("--dim needs --whiten.")
+    changed.save(folder, overwrite=overwrite)
+    if as_json:
+        print_json(
+            {
+                "folder": folder,
+                "pooling": asdict(changed.pooling),
+                "dim": changed.dim_of(changed.pooling),
+                "choice": choice and choice.to_json(),
+            }
         )
-    if given:
-        from firth.transformers.text_encoder import resolve_engine
+        return
+    if choice is not None:
+        click.echo(f"{choice}\n")
+    pooling = changed.pooling
+    layers = ", ".join(map(str, pooling.layers))
+    click.echo(f"{folder}: {pooling.how} of layers {layers}, {changed.dim_of(pooling)} dimensions")
 
-        resolve_engine(given.get("device", "auto"), given.get("precision", "auto"))
-    return given
+
+def select_pooling(model: BertModel, path: str) -> PoolingChoice:
+    """Return the layers and pooling with the highest correlation on sentence pairs."""
+    from firth.evaluate.sentences import choose_pooling, read_sentence_pairs
+
+    every = replace(model.pooling, layers=tuple(range(model.size.layers + 1)), combine="concat", normalize=False)
+
+    def layers_of(how: str, texts: Any) -> Any:
+        return model.embed(texts, replace(every, how=how)).reshape(len(texts), model.size.layers + 1, -1)
+
+    return choose_pooling(layers_of, read_sentence_pairs(path))

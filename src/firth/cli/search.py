@@ -1,4 +1,4 @@
-"""`firth search IDX WORDS`: what an index holds that is near in meaning, has the words, or both."""
+"""`firth search INDEX QUERY`: search an index by meaning, by words, or both."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import json_flag, note, open_model, print_json, print_table
-from firth.cli.places import place_of, postgres_option
+from firth.cli.common import json_flag, k_option, note, open_model, print_json, print_table
+from firth.cli.index_location import index_location, postgres_option
 from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("index")
 @click.argument("query")
-@click.option("-k", type=int, default=10, show_default=True, help="How many.")
+@k_option
 @click.option(
-    "--where", metavar="CONDITION", help='Only such rows, as in \'year >= 2020 and language in ("en", "de")\'.'
+    "--where", metavar="CONDITION", help='Filter the rows, as in \'year >= 2020 and language in ("en", "de")\'.'
 )
 @click.option(
     "--mode",
     type=click.Choice(("both", "vector", "words")),
-    help="By nearness (score: the index's metric), by words (BM25), or both rankings fused (reciprocal ranks), the "
-    "default; of a table, by nearness alone.",
+    help="By vector (the metric of the index), by words (BM25), or both by reciprocal rank fusion (the default). "
+    "PostgreSQL supports vector only.",
 )
-@click.option("--explain", "explained", is_flag=True, help="Which words made each match (models of words).")
-@click.option("--model", metavar="PATH", help="Where the model is that made the index, if it has moved.")
+@click.option("--explain", "explained", is_flag=True, help="Show which words contributed to each match (word models).")
+@click.option("--model", metavar="PATH", help="The model of the index, if it has moved.")
 @postgres_option
 @json_flag
 def command(
@@ -44,21 +44,23 @@ def command(
     postgres: str | None,
     as_json: bool,
 ) -> None:
-    """Search an index that `firth index` made for the text QUERY."""
+    """Search an index made by `firth index build` for the text QUERY."""
     from firth.index import Index, snippet
     from firth.index.words import word_tokens
 
-    place = place_of(index, postgres)
+    location = index_location(index, postgres)
     if postgres and mode not in (None, "vector"):
-        raise FirthError("conflicting_options", "A table is searched by nearness alone; leave --mode out.")
-    opened, mode = place.open(), mode or "both"
+        raise FirthError("conflicting_options", "An index in PostgreSQL supports --mode vector only. Omit --mode.")
+    opened, mode = location.open(), mode or "both"
     if mode != "words" or explained:
-        opened = place.open(open_model(model_path(opened, model)))
-    if isinstance(opened, Index) and opened.metadata.get("finished") is False:
-        say = f"{index} is unfinished, with {len(opened):,} texts; the command that began it goes on."
-        note(say, "unfinished_index")
+        opened = location.open(open_model(model_path(opened, model)))
+    if isinstance(opened, Index) and opened.about.get("finished") is False:
+        note(
+            f"{index} is unfinished: it has {len(opened):,} texts so far. Run its build command again to finish it.",
+            "unfinished_index",
+        )
     hits = opened.search(query, k, where=where, **({} if postgres else {"mode": mode}))
-    shares = [reasons(opened, query, hit.attributes.get("text")) for hit in hits] if explained else None
+    shares = [word_shares(opened, query, hit.attributes.get("text")) for hit in hits] if explained else None
     if as_json:
         print_json(as_documents(hits, shares))
         return
@@ -72,35 +74,35 @@ def command(
         for row, why in zip(rows, shares, strict=True):
             row.append(", ".join(f"{each['query']}–{each['text']} {each['share']:.3f}" for each in why))
     if not rows:
-        note("Nothing was found.", "no_hits")
+        note("No results.", "no_hits")
         return
     print_table(header, rows, numbers=(0, 1))
 
 
 def model_path(index: Index | PostgresIndex, given: str | None) -> str:
-    """Where the model is: as given, or where it was when the index was made."""
+    """Return the path of the model: as given, or as it was when the index was built."""
     from firth.index import PostgresIndex
 
-    made = index.properties["model"] if isinstance(index, PostgresIndex) else index.store.manifest.get("model")
-    path = given or (made or {}).get("path")
+    stored = index.facts["model"] if isinstance(index, PostgresIndex) else index.store.manifest.get("model")
+    path = given or (stored or {}).get("path")
     if not path:
         raise FirthError(
-            "missing_model", "The index does not say where its model is: give --model PATH, or search by --mode words."
+            "missing_model", "The index does not store the path of its model. Give --model PATH, or use --mode words."
         )
     if not Path(path).exists():
-        raise FirthError(
-            "not_found", "There is no model at {path}; give --model PATH, or search by --mode words.", path=path
-        )
+        raise FirthError("not_found", "There is no model at {path}. Give --model PATH, or use --mode words.", path=path)
     return str(path)
 
 
-def reasons(index: Index | PostgresIndex, query: str, text: Any) -> list[dict[str, Any]]:
+def word_shares(index: Index | PostgresIndex, query: str, text: Any) -> list[dict[str, Any]]:
+    """Return how much each pair of words contributed to the score of a text."""
     from firth.index.explain import explain
 
     return [share._asdict() for share in explain(index.model, query, str(text or ""))]
 
 
 def as_documents(hits: Hits, shares: list[list[dict[str, Any]]] | None) -> list[dict[str, Any]]:
+    """Return the hits as JSON objects."""
     documents: list[dict[str, Any]] = []
     for rank, hit in enumerate(hits, 1):
         values = plain(dict(hit.attributes))
@@ -110,7 +112,7 @@ def as_documents(hits: Hits, shares: list[list[dict[str, Any]]] | None) -> list[
 
 
 def plain(value: Any) -> Any:
-    """JSON has no dates, which become texts, and no infinity, which becomes null."""
+    """Return a value for JSON: dates become strings, NaN and infinity become null."""
     if isinstance(value, dict):
         return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""`firth serve MODEL…`: models and indexes behind HTTP."""
+"""`firth serve MODEL…`: models and indexes over HTTP."""
 
 from __future__ import annotations
 
@@ -10,31 +10,24 @@ from typing import Any
 
 import click
 
-from firth.cli.common import Function, json_flag, print_json
+from firth.cli.common import Flags, add_flags, json_flag, print_json
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
 
-
-def address_options(function: Function) -> Function:
-    """Where the server listens and who may ask; `firth studio` has them too."""
-    for name, settings in reversed(ADDRESS_OPTIONS):
-        function = click.option(name, **settings)(function)
-    return function
-
-
-ADDRESS_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
+ADDRESS_OPTIONS: Flags = (
     (
         "--host",
         {
             "default": "127.0.0.1",
             "show_default": True,
-            "help": "The address to listen on; one that others can reach needs a key.",
+            "help": "The address to listen on; a public one needs a key.",
         },
     ),
-    ("--port", {"type": int, "default": 8000, "show_default": True, "help": "0 takes any that is free."}),
-    ("--key-file", {"metavar": "FILE", "help": "The key that requests must bring; else FIRTH_API_KEY, if it is set."}),
-    ("--allow-host", {"multiple": True, "metavar": "NAME", "help": "A further name that the server is called by."}),
+    ("--port", {"type": int, "default": 8000, "show_default": True, "help": "The port; 0 chooses a free one."}),
+    ("--key-file", {"metavar": "FILE", "help": "A file with the API key of requests; the default is FIRTH_API_KEY."}),
+    ("--allow-host", {"multiple": True, "metavar": "NAME", "help": "Another host name of the server; repeatable."}),
 )
+address_options = add_flags(ADDRESS_OPTIONS)  # `firth studio` has them too
 
 
 @click.command()
@@ -44,28 +37,28 @@ ADDRESS_OPTIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     type=click.Choice(("refuse", "truncate")),
     default="refuse",
     show_default=True,
-    help="Texts longer than a model reads: an error, or their beginning is read and the answer says so.",
+    help="Texts longer than the model's context: an error, or truncation that the response reports.",
 )
 @click.option(
     "--precision",
     type=click.Choice(("auto", "float32", "bf16", "int8")),
     default="auto",
     show_default=True,
-    help="Of a BERT: on a CPU float32, or int8 (quicker, nearly as good); on a GPU bf16, or float32.",
+    help="Precision of a BERT: float32 or int8 (faster, nearly as accurate) on a CPU; bf16 or float32 on a GPU.",
 )
-@click.option("--quiet", is_flag=True, help="Log only what is wrong, not each request.")
+@click.option("--quiet", is_flag=True, help="Log only errors, not every request.")
 @address_options
 @json_flag
 def command(models: tuple[str, ...], long: str, precision: str, quiet: bool, as_json: bool, **values: Any) -> None:
-    """Serve models and indexes: OpenAI's embeddings at /v1, text-embeddings-inference's routes, search, the workbench.
+    """Serve models and indexes over HTTP: the APIs of OpenAI and text-embeddings-inference, search, and the workbench.
 
-    MODEL is a folder, or NAME=FOLDER. A folder that is replaced while it is served is opened anew.
+    MODEL is a folder of a model or an index, or NAME=FOLDER. A folder that is replaced is reloaded.
     """
-    serve(models, values, partial(tell_address, as_json), requests=not quiet, long=long, precision=precision)
+    serve(models, values, partial(print_address, as_json), requests=not quiet, long=long, precision=precision)
 
 
-def tell_address(as_json: bool, address: str, page: str) -> None:
-    """First the plain address, for programs that start a server and read where it is."""
+def print_address(as_json: bool, address: str, page: str) -> None:
+    """Print the address on the first line, for programs that start a server and read its address."""
     if as_json:
         print_json({"address": address, "page": page})
         return
@@ -77,17 +70,17 @@ def tell_address(as_json: bool, address: str, page: str) -> None:
 def serve(
     models: tuple[str, ...], values: dict[str, Any], ready: Callable[[str, str], None], requests: bool, **more: Any
 ) -> None:
-    """What both verbs do; `more` are further settings."""
+    """Run the server of `firth serve` and `firth studio`; `more` are further settings."""
     try:
         from firth.server.models import parse_paths
         from firth.server.running import run
         from firth.server.settings import Settings
     except ModuleNotFoundError as error:
         raise missing_package("The server needs", str(error.name), "server") from None
-    places, indexes = parse_paths(list(models))
+    model_paths, index_paths = named(list(models))
     settings = Settings(
-        models=places,
-        indexes=indexes,
+        models=model_paths,
+        indexes=index_paths,
         host=values["host"],
         port=values["port"],
         key=read_key(values["key_file"]),
@@ -98,7 +91,7 @@ def serve(
 
 
 def read_key(file: str | None) -> str | None:
-    """Not from the command line, where others see it."""
+    """Return the API key. It is never an argument, because other users of the machine can see those."""
     if file is None:
         return os.environ.get("FIRTH_API_KEY") or None
     try:

@@ -1,4 +1,4 @@
-"""A folder of files with rows of vectors, of which those that are done stay done; several processes may fill it."""
+"""A folder of files with vectors. Finished files are kept on resume, and several processes may fill the folder."""
 
 from __future__ import annotations
 
@@ -17,30 +17,29 @@ from typing import Any
 
 import click
 
-from firth.cli.rows import Write, writer
+from firth.cli.row_writers import Write, writer
 from firth.core.errors import FirthError
 from firth.core.processes import is_first_process, rank, world_size
 
-RECORD = "embedding.json"  # what the shards are of, which are done, how many rows once all are
+RECORD = "embedding.json"  # model, data and options of the shards, and which of them are finished
 
-HALF = re.compile(r"\.(part|embedding)-|\.embedding\.json-")  # what a killed process was writing
+TEMPORARY = re.compile(r"\.(part|embedding)-|\.embedding\.json-")  # left by a killed process
 
 
 class Shards:
     """A folder of files with `rows` rows each: part-00000.parquet, part-00001.parquet, …
 
-    `identity` says what is embedded by what and how. A folder of something else is refused; of the same, the shards
-    that were done are kept: `done` has what the record tells of each, by its number. `lost` names those that are not
-    there any more, or not of the size they had. Under torchrun the first process opens the folder, and each process
-    keeps a record of its own until the first one finishes: whatever ends them, the next command, in as many processes
-    as it likes, knows what is done.
+    `identity` describes the model, the data and the options. A folder with another identity is refused; with the same,
+    finished shards are kept. `done` maps their numbers to their counts, and `lost` names recorded shards that are
+    missing or have another size. Under torchrun the first process opens the folder, and each process keeps its own
+    record until the first one finishes, so that the next command can resume with any number of processes.
     """
 
     def __init__(self, folder: Path, kind: str, rows: int, identity: Mapping[str, Any]) -> None:
         from firth.core.storage import saying_where
 
         if rows < 1:
-            raise FirthError("too_few", "A shard needs at least 1 row; got {got}.", got=rows)
+            raise FirthError("too_few", "--shard-rows must be at least 1; got {got}.", got=rows)
         self.folder, self.kind, self.rows = folder, kind, rows
         self.identity = {**identity, "kind": kind, "rows a shard": rows}
         with saying_where(folder):
@@ -53,93 +52,98 @@ class Shards:
             raise
 
     def open(self) -> None:
+        """Read the records of the folder, and remove incomplete files."""
         from firth.core.storage import read_json
 
         check_folder(self.folder)
         record = read_json(self.folder / RECORD) if (self.folder / RECORD).exists() else None
         if record is not None and record.get("identity") != self.identity:
-            known = record.get("identity") or {}
-            other = [name for name, value in self.identity.items() if known.get(name) != value]
+            recorded = record.get("identity") or {}
+            different = [name for name, value in self.identity.items() if recorded.get(name) != value]
             raise FirthError(
                 "other_run",
-                "{folder} holds shards of something else (another {other}); choose another folder, or remove it.",
+                "{folder} contains shards of another run (different {different}). Choose another folder, or remove it.",
                 folder=self.folder,
-                other=", ".join(other),
+                different=", ".join(different),
             )
-        beside = self.records_beside()
-        records = [record or {}, *(each for each in map(read_json, beside) if each.get("identity") == self.identity)]
-        told = {int(number): figures for each in records for number, figures in each.get("shards", {}).items()}
-        self.done = {number: figures for number, figures in told.items() if self.size(number) == figures["bytes"]}
-        self.lost = [self.files(number)[0].name for number in sorted(told) if number not in self.done]
+        other_records = self.other_records()
+        records = [
+            record or {},
+            *(each for each in map(read_json, other_records) if each.get("identity") == self.identity),
+        ]
+        shards = {int(number): counts for each in records for number, counts in each.get("shards", {}).items()}
+        self.done = {number: counts for number, counts in shards.items() if self.size(number) == counts["bytes"]}
+        self.lost = [self.files(number)[0].name for number in sorted(shards) if number not in self.done]
         self.finished = bool(record and record["finished"]) and not self.lost
-        whole = {path for number in self.done for path in self.files(number)}
-        for path in self.folder.iterdir():  # what a killed run was writing
-            if path not in whole and (HALF.match(path.name) or re.match(r"part-\d{5,}\.", path.name)):
+        complete = {path for number in self.done for path in self.files(number)}
+        for path in self.folder.iterdir():  # left by a killed run
+            if path not in complete and (TEMPORARY.match(path.name) or re.match(r"part-\d{5,}\.", path.name)):
                 path.unlink()
-        self.before = sorted(self.done)
-        if record is None or beside:
-            self.tell()
-        for path in beside:
+        self.done_before = sorted(self.done)
+        if record is None or other_records:
+            self.write_record()
+        for path in other_records:
             path.unlink()
 
     def close(self) -> None:
-        """Lets other commands write into the folder."""
+        """Release the lock of the folder."""
         if self.handle is not None:
             os.close(self.handle)
         self.handle = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """As other processes get it: the lock stays with the first one."""
+        """Leave out the lock, which stays with the first process."""
         return {**self.__dict__, "handle": None}
 
-    def records_beside(self) -> list[Path]:
-        """Of processes other than the first, until it finishes or the next command begins."""
+    def other_records(self) -> list[Path]:
+        """Return the records of the other processes, which exist until the first one finishes or the next command."""
         return sorted(self.folder.glob(RECORD.replace(".", "-*.")))
 
     def files(self, number: int) -> list[Path]:
+        """Return the files of a shard."""
         from firth.formats.arrays import keys_path
 
         path = self.folder / f"part-{number:05d}.{self.kind}"
         return [path, keys_path(path)] if self.kind == "npy" else [path]
 
     def size(self, number: int) -> int:
-        """Bytes of a shard."""
+        """Return the bytes of a shard."""
         return sum(path.stat().st_size for path in self.files(number) if path.is_file())
 
     @contextlib.contextmanager
-    def writing(self, number: int, figures: dict[str, int]) -> Iterator[Write]:
-        """Writes a shard; it is done, with what `figures` then says, when the block ends well."""
+    def writing(self, number: int, counts: dict[str, int]) -> Iterator[Write]:
+        """Write a shard. It is recorded, with the counts, when the block ends without an error."""
         with writer(str(self.files(number)[0])) as write:
             yield write
-        self.done[number] = {"bytes": self.size(number), **figures}
-        self.tell()
+        self.done[number] = {"bytes": self.size(number), **counts}
+        self.write_record()
 
     def mine(self, number: int) -> bool:
-        """Whether this process writes the shard: what was missing at the start is dealt to the processes in turn."""
-        place = bisect.bisect_left(self.before, number)
-        missing = number not in self.before[place : place + 1]
-        return missing and (number - place) % world_size() == rank()
+        """Return whether this process writes the shard: missing shards are assigned to the processes in turn."""
+        position = bisect.bisect_left(self.done_before, number)
+        missing = number not in self.done_before[position : position + 1]
+        return missing and (number - position) % world_size() == rank()
 
     def finish(self, others: Iterable[Mapping[int, dict[str, int]]] = ()) -> None:
-        """All shards are written, also those that `others` wrote."""
+        """Mark the folder as finished; `others` are the shards of the other processes."""
         for done in others:
             self.done |= done
         self.finished = True
-        self.tell()
-        for path in self.records_beside():
+        self.write_record()
+        for path in self.other_records():
             path.unlink()
 
-    def tell(self) -> None:
-        """Writes what the folder is."""
+    def write_record(self) -> None:
+        """Write the record of this process."""
         from firth.core.storage import new_file
 
-        rows = self.figures()["rows"] if self.finished else 0
+        rows = self.counts()["rows"] if self.finished else 0
         record = {"identity": self.identity, "finished": rows, "shards": dict(sorted(self.done.items()))}
         with new_file(self.folder / (RECORD.replace(".", f"-{rank()}.") if rank() else RECORD)) as work:
             work.write_text(json.dumps(record, indent=2) + "\n")
 
-    def figures(self) -> Counter[str]:
-        """Of all shards that are done."""
+    def counts(self) -> Counter[str]:
+        """Return the summed counts of all finished shards."""
         total = Counter[str]()
         for each in self.done.values():
             total.update(each)
@@ -148,65 +152,68 @@ class Shards:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuses a folder with files that are no shards."""
+    """Refuse a folder with files that are not shards."""
     from firth.core.storage import check_writable, saying_where
 
     with saying_where(folder):
         check_writable(folder)
-        there = sorted(path.name for path in folder.iterdir() if not HALF.match(path.name)) if folder.exists() else []
-    if there and RECORD not in there:
+        names = (
+            sorted(path.name for path in folder.iterdir() if not TEMPORARY.match(path.name)) if folder.exists() else []
+        )
+    if names and RECORD not in names:
         raise FirthError(
             "unsafe_output",
-            "{folder} holds other files ({available}); shards need a folder of their own.",
+            "{folder} contains other files (such as {file}). Shards need their own folder.",
             folder=folder,
-            available=there[0],
+            file=names[0],
         )
 
 
 def lock(folder: Path) -> int:
-    """The folder, opened for one command alone; free again when the process ends, however it does."""
+    """Lock the folder for this command; the lock is released when the process ends."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
         raise FirthError(
-            "locked", "Another process is embedding into {folder}; wait for it, or choose another one.", folder=folder
+            "locked", "Another process is writing to {folder}. Wait for it, or choose another folder.", folder=folder
         ) from None
-    except OSError:  # a file system without locks
+    except OSError:  # the file system has no locks
         pass
     return handle
 
 
-def open_for_all(path: str, texts: Any, folder: Path, settings: dict[str, Any], values: dict[str, Any]) -> Shards:
-    """The folder of shards. Of several processes the first one opens it; what goes wrong there, it alone tells."""
+def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], values: dict[str, Any]) -> Shards:
+    """Open the folder of shards. Of several processes, the first one opens it and reports errors."""
     if world_size() == 1:
-        return open_shards(path, texts, folder, settings, values)
-    from firth.training.network_options import torch_module
+        return open_folder(path, texts, folder, settings, values)
+    from firth.training.network_options import learner
 
     device = torch_module("training.device")
     opened: Shards | FirthError | None = None
     device.join()
     if is_first_process():
         try:
-            opened = open_shards(path, texts, folder, settings, values)
+            opened = open_folder(path, texts, folder, settings, values)
         except FirthError as error:
             opened = error
     shared: Shards | FirthError = device.broadcast(opened)
     if isinstance(shared, FirthError):
         raise shared if is_first_process() else click.exceptions.Exit(1)
-    if "pooling" in settings:  # all by the same precision, also where some have another device
+    if "pooling" in settings:  # the same precision in all processes, even on different devices
         settings["precision"] = shared.identity["options"]["precision"]
     return shared
 
 
-def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], values: dict[str, Any]) -> Shards:
+def open_folder(path: str, texts: Any, folder: Path, settings: dict[str, Any], values: dict[str, Any]) -> Shards:
+    """Open the folder of shards in this process."""
     check_folder(folder)
     source = texts.fingerprint()
     if source is None:
         raise FirthError(
             "conflicting_options",
-            "Shards can be gone on with only where the texts can be read again: give files, not -.",
+            "Sharded output can only be resumed when the input is a file, not standard input (-).",
         )
     options = {name: value for name, value in settings.items() if name != "device"}
     if "pooling" in settings:
@@ -214,26 +221,26 @@ def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], v
 
         precision = resolve_engine(values["device"] or "auto", values["precision"] or "auto")[1]
         options |= {"pooling": asdict(settings["pooling"]), "precision": precision}
-        options["pooling"]["layers"] = list(options["pooling"]["layers"])  # as JSON gives it back
-    identity = {"model": model_print(Path(path)), "data": source, "options": options}
+        options["pooling"]["layers"] = list(options["pooling"]["layers"])  # as it is read from JSON
+    identity = {"model": model_fingerprint(Path(path)), "data": source, "options": options}
     return Shards(folder, values["shards"], values["shard_rows"], identity)
 
 
-def model_print(path: Path) -> str:
-    """Of all files of a model; maps that were drawn of it are no part of it."""
+def model_fingerprint(path: Path) -> str:
+    """Return the hash of all files of a model, without its saved maps."""
     from firth.core.storage import MAPS, fingerprint
 
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     files = [file for file in files if path / MAPS not in file.parents]
-    facts = [(file.name, fingerprint(file)["sha256"]) for file in files]
-    return hashlib.sha256(repr(facts).encode()).hexdigest()
+    hashes = [(file.name, fingerprint(file)["sha256"]) for file in files]
+    return hashlib.sha256(repr(hashes).encode()).hexdigest()
 
 
-def written_by_all(shards: Shards) -> list[dict[int, dict[str, int]]]:
-    """What each process wrote, on the first one, which waits for the others."""
+def gather_shards(shards: Shards) -> list[dict[int, dict[str, int]]]:
+    """Return, in the first process, what each process wrote. It waits for the others."""
     if world_size() == 1:
         return [shards.done]
     from firth.training.network_options import torch_module
 
-    found: list[dict[int, dict[str, int]]] = torch_module("training.device").gathered(shards.done)
-    return found
+    gathered: list[dict[int, dict[str, int]]] = learner("training.device").gathered(shards.done)
+    return gathered

@@ -16,14 +16,14 @@ from firth.core.errors import FirthError
 
 @click.command()
 @click.argument("models", nargs=-1, metavar="[MODEL…]")
-@click.option("--root", metavar="FOLDER", help="Data may be picked under it, and models are trained into it.")
-@click.option("--open", "browser", is_flag=True, help="Open the address in the browser.")
+@click.option("--root", metavar="FOLDER", help="The folder of data to choose from; new models are saved here.")
+@click.option("--open", "browser", is_flag=True, help="Open the browser.")
 @address_options
 @json_flag
 def command(models: tuple[str, ...], root: str | None, browser: bool, as_json: bool, **values: Any) -> None:
-    """Look at data, training, maps, neighbours, attention in the browser. Nothing leaves this machine.
+    """Open the workbench in the browser: data, training, maps, neighbors, attention. Nothing leaves this machine.
 
-    The printed address opens the workbench: it has the token of this start in it, without which the page asks for it.
+    The printed address contains the access token of this session.
     """
 
     def ready(address: str, page: str) -> None:
@@ -37,8 +37,8 @@ def command(models: tuple[str, ...], root: str | None, browser: bool, as_json: b
 
 
 def open_privately(page: str) -> None:
-    """By way of a file that only this user can read: everyone on the machine sees the arguments of a browser, and the
-    address has the token in it."""
+    """Open the page through a file that only this user can read, because the arguments of a browser are visible to all
+    users of the machine and the address contains the token."""
     with tempfile.NamedTemporaryFile("w", prefix="firth-", suffix=".html", delete=False) as file:
         file.write(f'<!doctype html><meta http-equiv="refresh" content="0;url={page}"><a href="{page}">Firth</a>')
     atexit.register(Path(file.name).unlink, missing_ok=True)

@@ -1,4 +1,4 @@
-"""`firth sweep METHOD DATA… -o FOLDER`: which options are best for your data, by a task of your own."""
+"""`firth sweep METHOD DATA… -o FOLDER`: search for the options that score best on a task of yours."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import choose_report, open_model, print_json
-from firth.cli.kinds import KINDS
+from firth.cli.common import PROGRESS, choose_report, open_model, print_json
+from firth.cli.data_kinds import DATA_KINDS
 from firth.cli.main import Interrupted
-from firth.cli.train import Flag, Methods, TrainCommand, flag_of
+from firth.cli.train import Flag, MethodCommand, Methods, flag_of
 from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.options import build_settings, options_of, plain_name
@@ -20,20 +20,24 @@ if TYPE_CHECKING:
     from firth.core.method import Method
     from firth.studies.tasks import Task
 
+#: The flag of each task, named as in `firth evaluate`, and its help.
 TASKS: dict[str, str] = {
-    "similarity": "Two words and how alike they are, a line.",
-    "analogies": "Questions as in questions-words.txt.",
-    "sentences": "Two sentences and how alike they are (csv, tsv, jsonl).",
-    "documents": "Texts that are asked for: by --title, --name, or by the sentence before.",
-    "labelled": "Texts with labels: told by the classifier, or by a probe of the vectors.",
-    "nodes": "Nodes of a graph with their labels, one node a line; or communities, the members of one a line.",
-    "ratings": "What users turned to later: user, item, rating.",
+    "similarity": "Word pairs with similarity scores, one pair per line.",
+    "analogies": "Analogy questions in the format of questions-words.txt.",
+    "sentences": "Sentence pairs with similarity scores (csv, tsv, jsonl).",
+    "documents": "Documents to retrieve by their --title, by their --name, or by the preceding sentence.",
+    "classification": "Labeled texts: predicted by the classifier itself, or by a linear model on the vectors.",
+    "nodes": "Labels of graph nodes, one node per line; or communities, the members of one per line.",
+    "recommendations": "Later interactions of the users: user, item, rating.",
 }
-COLUMNS = {"title": "The titles' column.", "name": "The names' column.", "label": "The labels' column."}
+COLUMNS = {"title": "The title column.", "name": "The name column.", "label": "The label column."}
 
 
 class Sweeps(Methods):
     """The methods as commands."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(registry.method_classes())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return sweep_command(plain_name(cmd_name), registry.method(cmd_name))
@@ -41,10 +45,10 @@ class Sweeps(Methods):
 
 @click.command(cls=Sweeps, subcommand_metavar="METHOD DATA… -o FOLDER --budget SECONDS [OPTIONS]")
 def command() -> None:
-    """Search a method's options by a task of your own, under a budget of time.
+    """Search for the best options of a method within a time budget.
 
-    Half of the task chooses; the other half then tells what the choice is worth beside the method as it is. The best
-    model is FOLDER/best. The same command goes on with what was broken off, and with a larger budget adds trials.
+    Half of the task selects the options; the other half scores the selection against the defaults of the method. The
+    best model is FOLDER/best. The same command resumes an interrupted sweep; with a larger budget it adds trials.
 
     \b
       firth sweep skipgram text.txt -o words --similarity pairs.tsv --budget 600 --try dim=50,100,200 --try window=2:15
@@ -52,20 +56,19 @@ def command() -> None:
 
 
 def sweep_command(name: str, method: type[Method]) -> click.Command:
-    """The command of a method: its own options are the ones that stay, --try names those that vary."""
-    kind = KINDS[method.kind]
+    """Return the command of a method: its options are fixed values, and --try names the options to vary."""
+    kind = DATA_KINDS[method.kind]
     flags = [flag_of(option, "Method options") for option in options_of(method)]
     flags += [flag_of(option, "Run settings") for option in options_of(Run) if option.name != "budget"]
-    flags += [Flag(flag.split(", "), section="Data", **settings) for flag, settings in kind.flags]
-    known = {flag.name for flag in flags}
-    names = {task: [f"--{task}", *(["--sts"] if task == "sentences" else [])] for task in TASKS}  # as in compare
-    flags += [Flag(names[task], metavar="FILE", section="Task", help=text) for task, text in TASKS.items()]
+    flags += [Flag([flag], section="Data", **settings) for flag, settings in kind.flags]
+    taken = {flag.name for flag in flags}
+    flags += [Flag([f"--{task}"], metavar="FILE", section="Task", help=text) for task, text in TASKS.items()]
     layouts = click.Choice(("auto", "labels", "communities"))
     flags += [Flag(["--node-layout"], type=layouts, default="auto", section="Task", help="What a line of --nodes is.")]
-    texts = {column: text for column, text in COLUMNS.items() if column not in known}
+    texts = {column: text for column, text in COLUMNS.items() if column not in taken}
     flags += [Flag([f"--{column}"], metavar="NAME", section="Task", help=text) for column, text in texts.items()]
-    tries = "An option to vary: NAME=A,B,C or NAME=LOW:HIGH, or NAME for a range about its default; may be repeated. "
-    return TrainCommand(
+    tries = "An option to vary: NAME=A,B,C, NAME=LOW:HIGH, or NAME for a range around its default; repeatable. "
+    return MethodCommand(
         name,
         help=f"Search the options of {method.__name__}: {method.summary}.",
         short_help=method.summary,
@@ -74,41 +77,54 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
         params=[
             click.Argument(["data"], nargs=-1, required=True, metavar="DATA…"),
             *flags,
-            Flag(["--try", "tries"], multiple=True, metavar="NAME=…", help=f"{tries}Else every number varies."),
-            Flag(["--budget"], type=float, default=600, show_default=True, metavar="SECONDS", help="For all trials."),
-            Flag(["-o", "--output", "folder"], required=True, metavar="FOLDER", help="Trials, and the best model."),
-            Flag(["--start"], metavar="MODEL", help="Every trial begins from this model."),
-            Flag(["--overwrite"], is_flag=True, help="Forget another sweep in FOLDER."),
-            Flag(["--progress"], type=click.Choice(("auto", "json", "none")), default="auto", help="As in train."),
-            Flag(["--json", "as_json"], is_flag=True, help="Print all trials as JSON; errors and notes are JSON too."),
+            Flag(["--try", "tries"], multiple=True, metavar="NAME=…", help=f"{tries}By default all numbers vary."),
+            Flag(
+                ["--budget"],
+                type=float,
+                default=600,
+                show_default=True,
+                metavar="SECONDS",
+                help="Time for all trials together.",
+            ),
+            Flag(
+                ["-o", "--output", "folder"],
+                required=True,
+                metavar="FOLDER",
+                help="The folder of the trials and the best model.",
+            ),
+            Flag(["--start"], metavar="MODEL", help="The model that every trial starts from."),
+            Flag(["--overwrite"], is_flag=True, help="Replace another sweep in FOLDER."),
+            Flag(["--progress"], type=click.Choice(("auto", "json", "none")), default="auto", help=PROGRESS),
+            Flag(["--json", "as_json"], is_flag=True, help="Print JSON; errors, notes and progress are JSON too."),
         ],
     )
 
 
 def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
+    """Run the sweep and print its trials."""
     from firth.studies import sweep
     from firth.studies.space import parse_range
     from firth.studies.sweeping import check_sweep
 
-    def given(kind: type) -> dict[str, Any]:
-        known = [option.name for option in options_of(kind) if not (kind is Run and option.name == "budget")]
-        return {name: value for name in known if (value := values[name]) is not None}
+    def options_given(settings: type) -> dict[str, Any]:
+        names = [option.name for option in options_of(settings) if not (settings is Run and option.name == "budget")]
+        return {name: value for name in names if (value := values[name]) is not None}
 
-    method = build_settings(method_class, given(method_class))
-    run = Run(**given(Run), report=choose_report(values["progress"]))
-    check_sweep(method, run, Path(values["folder"]))
-    tries = dict(parse_range(method_class, text) for text in values["tries"]) or None
-    data = KINDS[method_class.kind].open(values)
+    method = build_settings(method_class, options_given(method_class))
+    run = Run(**options_given(Run), report=choose_report(values["progress"]))
+    check_first(method, run, Path(values["folder"]))
+    tries = dict(parsed_try(method_class, text) for text in values["tries"]) or None
+    data = DATA_KINDS[method_class.kind].open(values)
     task = task_of(method_class.kind, values, run.seed, data)
     start = open_model(values["start"]) if values["start"] else None
     if method_class.needs_start and start is None:
         raise FirthError(
             "missing_start",
-            "{method_class} begins from a model; give it by --start MODEL.",
-            method_class=method_class.__name__,
+            "{method} starts from a trained model. Pass it with --start MODEL.",
+            method=method_class.__name__,
         )
     try:
-        found = sweep(
+        result = sweep(
             method,
             data,
             task,
@@ -120,44 +136,41 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
             overwrite=values["overwrite"],
         )
     except KeyboardInterrupt:
-        raise Interrupted("interrupted", "stopped; the same command goes on from here.") from None
+        raise Interrupted("interrupted", "stopped; run the same command again to resume.") from None
     if values["as_json"]:
-        print_json(found.to_json())
+        print_json(result.to_json())
     else:
-        click.echo(str(found))
+        click.echo(str(result))
 
 
 def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
-    """The one task that is given; `data` is what is learned from."""
+    """Return the one task that is given; `data` is the training data."""
     from firth.data.examples import Examples
     from firth.data.interactions import Interactions
     from firth.data.labeled_texts import LabeledTexts
     from firth.data.readers import format_and_compression
     from firth.studies import documents, tasks
 
-    asked = [name for name in TASKS if values[name]]
-    if len(asked) != 1:
-        said = f"got {', '.join(f'--{name}' for name in asked)}" if asked else "none is given"
-        raise click.UsageError(f"A sweep chooses by one task, {', '.join(f'--{name}' for name in TASKS)} FILE; {said}.")
-    path = values[asked[0]]
-    columns: dict[str, Any] = {name: values.get(name) for name in ("title", "name")}
-    columns["column"] = values.get("column") or values.get("text")  # fine-tuning calls it text
-    if asked[0] == "documents":
+    given = [name for name in TASKS if values[name]]
+    if len(given) != 1:
+        got = ", ".join(f"--{name}" for name in given) or "none"
+        raise click.UsageError(f"A sweep needs one task, {', '.join(f'--{name}' for name in TASKS)} FILE; got {got}.")
+    task, path, text_column = given[0], values[given[0]], values.get("column")
+    if task == "documents":
+        columns: dict[str, Any] = {"title": values.get("title"), "name": values.get("name"), "column": text_column}
         return tasks.document_task(documents.draw(path, seed=seed, unit=values.get("unit") or "line", **columns), seed)
-    if (
-        asked[0] == "labelled" and kind == "examples" and format_and_compression(Path(path))[0]
-    ):  # read as those that are learned from
-        known = Examples(path, text=columns["column"], label=values["label"])
-        return tasks.labeled_task(zip(known.texts(), known.labels(), strict=True), seed)
-    if asked[0] == "labelled":
-        return tasks.labeled_task(LabeledTexts(path, column=columns["column"], label=values["label"]), seed)
-    if asked[0] == "ratings":
+    if task == "classification" and kind == "examples" and kind_of(Path(path))[0]:  # read as the training data is
+        examples = Examples(path, text=text_column or "text", label=values["label"])
+        return tasks.labelled_task(zip(examples.texts(), examples.labels(), strict=True), seed)
+    if task == "classification":
+        return tasks.labelled_task(LabeledTexts(path, column=text_column, label=values["label"]), seed)
+    if task == "recommendations":
         return tasks.rating_task(Interactions(path), seed)
-    if asked[0] == "nodes":
+    if task == "nodes":
         return tasks.node_task(path, seed, set(data.keys) if kind == "graph" else None, values["node_layout"])
     makers = {
         "similarity": tasks.similarity_task,
         "analogies": tasks.analogy_task,
         "sentences": tasks.sentence_task,
     }
-    return makers[asked[0]](path, seed)
+    return makers[task](path, seed)

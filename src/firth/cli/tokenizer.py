@@ -1,4 +1,4 @@
-"""`firth tokenizer`: learn a subword tokenizer, turn text into ids and ids into text."""
+"""`firth tokenizer`: train a subword tokenizer; encode text as token ids and decode them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import DATA_OPTIONS, choose_report, data_options, json_flag, print_facts, print_json
+from firth.cli.common import DATA_OPTIONS, PROGRESS, choose_report, data_options, json_flag, print_fields, print_json
+from firth.cli.groups import CommandGroup
 from firth.core.errors import FirthError
 from firth.core.options import options_of
 
@@ -21,13 +22,15 @@ KINDS = ("bpe", "wordpiece", "characters")
 BATCH = 1024  # texts at a time
 
 lowercase_option = click.option(
-    "--lowercase/--no-lowercase", default=True, help="Whether a vocab.txt is of folded case; other files say so."
+    "--lowercase/--no-lowercase",
+    default=True,
+    help="Whether a vocab.txt is lowercase; other files contain this setting.",
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
-    """Learn a subword tokenizer; text to ids and back.
+    """Train a subword tokenizer; encode text as token ids and decode them.
 
     TOKENIZER is a tokenizer.json, a vocab.txt, or a folder with one of them or with vocab.json and merges.txt.
     """
@@ -40,62 +43,68 @@ def command() -> None:
     "--output",
     required=True,
     metavar="OUT",
-    help="tokenizer.json (or another .json), vocab.txt (of wordpiece), or a folder for these and GPT-2's two files.",
+    help="A tokenizer.json (or another .json), a vocab.txt (wordpiece), or a folder for these and the files of GPT-2.",
 )
 @click.option("--kind", type=click.Choice(KINDS), default="bpe", show_default=True)
-@click.option("--size", type=int, metavar="N", help="Tokens in all [default 8000; of characters, as the text has].")
-@click.option("--level", type=click.Choice(("bytes", "characters")), help="What BPE starts from [default bytes].")
-@click.option("--lowercase/--no-lowercase", default=None, help="Fold case and accents [wordpiece: on, bpe: off].")
-@click.option("--min-count", type=int, metavar="N", help="How often a pair must occur [2; characters: 1].")
-@click.option("--max-characters", type=int, metavar="N", help="Characters kept, the most frequent [default 1000].")
+@click.option("--size", type=int, metavar="N", help="Vocabulary size  [8000; characters: all of the text].")
+@click.option("--level", type=click.Choice(("bytes", "characters")), help="The initial units of BPE  [bytes].")
 @click.option(
-    "--special", multiple=True, metavar="TOKEN", help="A special token in place of the usual ones; repeatable."
+    "--lowercase/--no-lowercase", default=None, help="Convert to lowercase without accents  [wordpiece: on, bpe: off]."
 )
-@click.option("--threads", type=int, default=0, help="Worker threads [default 0: one for each core].")
-@click.option("--memory", default="", metavar="SIZE", help="Most memory for counting, such as 2GB.")
-@click.option("--overwrite", is_flag=True, help="Replace what is in OUT.")
-@click.option("--progress", type=click.Choice(("auto", "json", "none")), default="auto", help="On standard error.")
+@click.option("--min-count", type=int, metavar="N", help="The minimum count of a pair  [2; characters: 1].")
+@click.option("--max-characters", type=int, metavar="N", help="Keep the N most frequent characters  [1000].")
+@click.option(
+    "--special-token",
+    "special_tokens",
+    multiple=True,
+    metavar="TOKEN",
+    help="A special token, instead of the default ones; repeatable.",
+)
+@click.option("--threads", type=int, default=0, help="Worker threads; 0 = one per core.")
+@click.option("--memory", default="", metavar="SIZE", help="Memory limit for counting, such as 2GB.")
+@click.option("--overwrite", is_flag=True, help="Replace OUT.")
+@click.option("--progress", type=click.Choice(("auto", "json", "none")), default="auto", help=PROGRESS)
 @data_options
 @json_flag
 def train(data: tuple[str, ...], output: str, kind: str, **values: Any) -> None:
-    """Learn a tokenizer from DATA: text, jsonl, csv, tsv, Parquet, also compressed; - for standard input."""
+    """Train a tokenizer on DATA: text, jsonl, csv, tsv, Parquet, also compressed; - reads standard input."""
     from firth.core.run import Run
     from firth.data import subwords
     from firth.data.corpus import Corpus
 
     target = Path(output)
     if target.exists() and not values["overwrite"] and (not target.is_dir() or any(target.iterdir())):
-        raise FirthError("output_exists", "{path} exists; --overwrite replaces it.", path=output)
+        raise FirthError("output_exists", "{path} exists. Pass --overwrite to replace it.", path=output)
     settings: Any = {"bpe": subwords.BPE, "wordpiece": subwords.WordPiece, "characters": subwords.Characters}[kind]
     names = ("size", "level", "lowercase", "min_count", "max_characters")
     given = {name: values[name] for name in names if values[name] is not None}
     unknown = sorted(set(given) - {option.name for option in options_of(settings)})
     if unknown:
-        raise click.UsageError(f"--{unknown[0].replace('_', '-')} is no option of --kind {kind}.")
-    if values["special"]:
-        given["special_tokens"] = values["special"]
+        raise click.UsageError(f"--{unknown[0].replace('_', '-')} does not apply to --kind {kind}.")
+    if values["special_tokens"]:
+        given["special_tokens"] = values["special_tokens"]
     method = settings(**given)
     if target.suffix == ".txt" and kind != "wordpiece":
         raise FirthError(
-            "unknown_format", "vocab.txt is WordPiece's file; for {kind} choose a .json file or a folder.", kind=kind
+            "unknown_format", "vocab.txt is a WordPiece file. For {kind}, choose a .json file or a folder.", kind=kind
         )
     run = Run(threads=values["threads"], memory=values["memory"], report=choose_report(values["progress"]))
     corpus = Corpus(*data, **{option[0][2:]: values[option[0][2:]] for option in DATA_OPTIONS})
     tokenizer = method.train(corpus, run)
     tokenizer.save(target)
-    facts = {"kind": tokenizer.kind, "tokens": len(tokenizer.ids), "merges": len(tokenizer.merges) or None}
-    facts |= {"special": " ".join(tokenizer.special_tokens), "output": output}
+    fields = {"kind": tokenizer.kind, "tokens": len(tokenizer.ids), "merges": len(tokenizer.merges) or None}
+    fields |= {"special": " ".join(tokenizer.special_tokens), "output": output}
     if values["as_json"]:
-        print_json({**facts, "special": tokenizer.special_tokens})
+        print_json({**fields, "special": tokenizer.special_tokens})
         return
-    print_facts(facts)
+    print_fields(fields)
 
 
 @command.command()
 @click.argument("tokenizer")
 @click.argument("data", default="-")
-@click.option("--tokens", is_flag=True, help="Print tokens in place of ids.")
-@click.option("--special/--no-special", default=True, help="Add what the tokenizer puts around a text, as [CLS].")
+@click.option("--tokens", is_flag=True, help="Print tokens instead of ids.")
+@click.option("--special-tokens/--no-special-tokens", default=True, help="Add special tokens such as [CLS].")
 @lowercase_option
 @data_options
 @json_flag
@@ -103,14 +112,14 @@ def encode(
     tokenizer: str,
     data: str,
     tokens: bool,
-    special: bool,
+    special_tokens: bool,
     lowercase: bool,
     unit: str,
     column: str | None,
     key: str | None,
     as_json: bool,
 ) -> None:
-    """The texts of DATA (or standard input) as ids, one text a line; --json has tokens and offsets too."""
+    """Encode the texts of DATA (or standard input) as token ids, one text per line; --json adds tokens and offsets."""
     from firth.data.corpus import Corpus
     from firth.data.subword_tokenizer import SubwordTokenizer
 
@@ -118,37 +127,40 @@ def encode(
     documents = iter(Corpus(data, unit=unit, column=column, key=key))
     shown: Callable[[str, Encoding], str] = json_line if as_json else token_line if tokens else id_line
     while batch := list(islice(documents, BATCH)):
-        found = engine.encode_batch([text for _, text in batch], special)
-        for (name, _), encoded in zip(batch, found, strict=True):
-            click.echo(shown(name, encoded))
+        encodings = engine.encode_batch([text for _, text in batch], special_tokens)
+        for (document_key, _), encoded in zip(batch, encodings, strict=True):
+            click.echo(shown(document_key, encoded))
 
 
-def json_line(key: str, encoded: Encoding) -> str:
+def json_line(key: str, encoded: Encoded) -> str:
+    """Return the ids, tokens and offsets as JSON."""
     return json.dumps({"key": key, **encoded._asdict()}, ensure_ascii=False)
 
 
-def token_line(key: str, encoded: Encoding) -> str:
+def token_line(key: str, encoded: Encoded) -> str:
+    """Return the tokens, separated by spaces."""
     return " ".join(encoded.tokens)
 
 
-def id_line(key: str, encoded: Encoding) -> str:
+def id_line(key: str, encoded: Encoded) -> str:
+    """Return the ids, separated by spaces."""
     return " ".join(map(str, encoded.ids))
 
 
 @command.command()
 @click.argument("tokenizer")
 @click.argument("file", default="-")
-@click.option("--special/--no-special", default=False, help="Show special tokens.")
+@click.option("--special-tokens/--no-special-tokens", default=False, help="Show special tokens.")
 @lowercase_option
 @json_flag
-def decode(tokenizer: str, file: str, special: bool, lowercase: bool, as_json: bool) -> None:
-    """Lines of ids (or the JSON lines of `encode`) in FILE or standard input as texts."""
+def decode(tokenizer: str, file: str, special_tokens: bool, lowercase: bool, as_json: bool) -> None:
+    """Decode lines of token ids, or the JSON lines of `encode`, from FILE or standard input."""
     from firth.data.subword_tokenizer import SubwordTokenizer
 
     engine = SubwordTokenizer.load(tokenizer, lowercase)
     with click.open_file(file, encoding="utf-8", errors="replace") as lines:
         for ids in id_lines(lines):
-            text = engine.decode(ids, special)
+            text = engine.decode(ids, special_tokens)
             if as_json:
                 print_json({"text": text})
             else:
@@ -156,23 +168,25 @@ def decode(tokenizer: str, file: str, special: bool, lowercase: bool, as_json: b
 
 
 def id_lines(file: IO[str]) -> Iterator[list[int]]:
+    """Yield the ids of each line."""
     for number, line in enumerate(file, 1):
-        found = ids_in(line)
-        if found is None:
+        ids = parse_ids(line)
+        if ids is None:
             raise FirthError(
                 "malformed_data",
-                "Line {number} must be ids with spaces between, or JSON with ids; got {got!r}.",
+                "Line {number} must be token ids separated by spaces, or JSON with ids; got {got!r}.",
                 number=number,
                 got=line[:40],
             )
-        yield found
+        yield ids
 
 
-def ids_in(line: str) -> list[int] | None:
+def parse_ids(line: str) -> list[int] | None:
+    """Return the ids of a line, or None if it has none."""
     try:
         if not line.lstrip().startswith("{"):
             return [int(id) for id in line.split()]
-        found = json.loads(line)["ids"]
-        return found if isinstance(found, list) and all(type(id) is int for id in found) else None
+        ids = json.loads(line)["ids"]
+        return ids if isinstance(ids, list) and all(type(id) is int for id in ids) else None
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -1,4 +1,4 @@
-"""`firth train METHOD DATA… -o FOLDER`: a command for each method, its flags derived from the method's fields."""
+"""`firth train METHOD DATA… -o MODEL`: one command per method, with flags from the fields of the method."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import choose_report, open_model, print_facts, print_json
-from firth.cli.kinds import KINDS
+from firth.cli.common import PROGRESS, choose_report, open_model, print_fields, print_json
+from firth.cli.data_kinds import DATA_KINDS
 from firth.cli.main import Interrupted
 from firth.core import registry
-from firth.core.options import Option, build_settings, options_of, plain_name
+from firth.core.options import Option, build_settings, options_of
 from firth.core.processes import is_first_process
 from firth.core.report import clock, human
 from firth.core.run import Run
@@ -23,108 +23,124 @@ if TYPE_CHECKING:
     from firth.core.model import Model
     from firth.core.train import Trained
 
+FINETUNING = "finetuning"  # the family of methods that `firth finetune` runs
+DISTIL = "distil"  # its teacher is the first argument, and its text is optional
 SECTIONS = ("Method options", "Run settings", "Data", "Task", "Other")
-PROGRESS = "auto: a bar on a terminal, else a line now and then; json: every event; none: notes only."
 DASH = "–"
-SCORES = ("accuracy", "f1", "matthews", "spearman", "pearson", "exact_match")  # on dev data, of fine-tuning
+SCORES = ("accuracy", "f1", "matthews", "spearman", "pearson", "exact_match")  # on development data
+DISTIL_HELP = """Distil: distill a BERT into a table of token vectors, which is small and fast.
+
+TEACHER is a folder of Firth, Hugging Face or sentence-transformers. DATA is text like the texts to be embedded: the
+table is fitted to the teacher's vectors of its sentences. Without DATA the teacher embeds single tokens, which is less
+accurate. model2vec and sentence-transformers open the result too.
+"""
 
 
 class Flag(click.Option):
-    """An option under a heading of the help."""
+    """An option in a section of the help."""
 
     def __init__(self, *names: Any, section: str = "Other", **settings: Any) -> None:
         super().__init__(*names, **settings)
         self.section = section
 
 
-class TrainCommand(click.Command):
+class MethodCommand(click.Command):
+    """A command whose help shows the options in sections."""
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for section in SECTIONS:
             flags = [flag for flag in self.get_params(ctx) if isinstance(flag, click.Option)]
-            here = [flag for flag in flags if getattr(flag, "section", "Other") == section]
-            records = [record for flag in here if (record := flag.get_help_record(ctx))]
+            in_section = [flag for flag in flags if getattr(flag, "section", "Other") == section]
+            records = [record for flag in in_section if (record := flag.get_help_record(ctx))]
             if records:
                 with formatter.section(section):
                     formatter.write_dl(records)
 
 
 class Methods(click.Group):
-    """The methods as commands."""
+    """The methods as commands, without those that fine-tune."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(registry.method_classes())
+        return sorted(name for name in registry.method_classes() if registry.family_of(name) != FINETUNING)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return train_command(plain_name(cmd_name), registry.method(cmd_name))
+        method = registry.method(cmd_name)
+        name = method.method_name()
+        if registry.family_of(name) == FINETUNING:
+            task = name.replace("_", "-")
+            ctx.fail(f"{task} fine-tunes a trained model. Use 'firth finetune {task} BASE DATA -o MODEL'.")
+        return train_command(name, method)
 
 
-@click.command(cls=Methods, subcommand_metavar="METHOD DATA… -o FOLDER [OPTIONS]")
+@click.command(cls=Methods, subcommand_metavar="METHOD DATA… -o MODEL [OPTIONS]")
 def command() -> None:
-    """Learn vectors from text, a table, a graph or ratings into a folder.
+    """Train a model on text, a table, a graph or interactions.
 
-    DATA are files (txt, jsonl, csv, tsv, Parquet, also .gz .xz .bz2 .zst), globs in quotes, or - for standard input;
-    for classifiers, texts with __label__ words, or records with a column of labels;
-    for methods of tables, graphs and ratings, one file (csv, tsv, jsonl, Parquet; edges and ratings also txt);
-    for pairs, two parallel files (sources, targets) or one table.
-    The same command again goes on with what was broken off. Each METHOD has options of its own:
-    firth train METHOD --help.
+    DATA are files (txt, jsonl, csv, tsv, Parquet, each also .gz .xz .bz2 .zst), quoted globs, or - for standard input.
+    A classifier takes texts with __label__ words, or records with a label column. Methods for tables, graphs and
+    interactions take one file. seq2seq takes two parallel files (sources, targets) or one table.
+
+    The same command resumes an interrupted run. `firth train METHOD --help` shows the options of a method.
     """
 
 
-def train_command(name: str, method: type[Method], base: bool = False, kind: str = "") -> click.Command:
-    """The command of a method. With `base`, the model to begin with is its first argument, not --start; `kind` is
-    another kind of data than the method's own."""
-    kind = kind or method.kind
+def train_command(name: str, method: type[Method]) -> click.Command:
+    """Return the command that trains a method. A method that needs a model to start from takes it as first argument."""
     flags = [flag_of(option, "Method options") for option in options_of(method)]
     flags += [flag_of(option, "Run settings") for option in options_of(Run)]
-    flags += [Flag(name.split(", "), section="Data", **settings) for name, settings in KINDS[kind].flags]
-    start: click.Parameter = Flag(
-        ["--start"], metavar="MODEL", help="Go on from this model, with its words and new ones."
-    )
-    if base:
-        start = click.Argument(["start"], metavar="BASE")
-    choices = click.Choice(("auto", "json", "none"))
-    return TrainCommand(
+    flags += [Flag([flag], section="Data", **settings) for flag, settings in DATA_KINDS[data_kind(method)].flags]
+    start: click.Parameter = Flag(["--start"], metavar="MODEL", help="Continue training this model on new data.")
+    if method.needs_start:
+        start = click.Argument(["start"], metavar="TEACHER" if name == DISTIL else "BASE")
+    return MethodCommand(
         name,
-        help=f"{method.__name__}: {method.summary}.",
+        help=DISTIL_HELP if name == DISTIL else f"{method.__name__}: {method.summary}.",
         short_help=method.summary,
-        options_metavar="-o FOLDER [OPTIONS]",
-        callback=lambda **values: run_command(method, values, kind),
+        options_metavar="-o MODEL [OPTIONS]",
+        callback=lambda **values: run_command(method, values),
         params=[
-            *([start] if base else []),
-            click.Argument(["data"], nargs=-1, required=True, metavar="DATA…"),
+            *([start] if method.needs_start else []),
+            click.Argument(
+                ["data"], nargs=-1, required=name != DISTIL, metavar="[DATA]…" if name == DISTIL else "DATA…"
+            ),
             *flags,
-            Flag(["-o", "--output", "folder"], required=True, metavar="FOLDER", help="Where the model goes."),
-            *([] if base else [start]),
-            Flag(["--overwrite"], is_flag=True, help="Replace another model or unfinished run in FOLDER."),
-            Flag(["--progress"], type=choices, default="auto", help=PROGRESS),
+            Flag(["-o", "--output", "folder"], required=True, metavar="MODEL", help="The folder of the new model."),
+            *([] if method.needs_start else [start]),
+            Flag(["--overwrite"], is_flag=True, help="Replace another model or unfinished run in the folder."),
+            Flag(["--progress"], type=click.Choice(("auto", "json", "none")), default="auto", help=PROGRESS),
             Flag(["--json", "as_json"], is_flag=True, help="Print JSON; errors, notes and progress are JSON too."),
         ],
     )
 
 
+def data_kind(method: type[Method]) -> str:
+    """Return the kind of data of a method, a key of `DATA_KINDS`. The text of distil is optional."""
+    return "optional text" if method.method_name() == DISTIL else method.kind
+
+
 def flag_of(option: Option, section: str) -> Flag:
-    """An option of a dataclass as a flag. None stands for "not given", so that the dataclass's default holds."""
+    """Return an option of a dataclass as a flag. None means "not given", so the default of the dataclass applies."""
     name = "--" + option.name.replace("_", "-")
     settings: dict[str, Any] = {"default": None, "section": section, "help": f"{option.help} [{limits(option)}]"}
     if option.kind is bool:
         return Flag([f"{name}/--no-{name[2:]}"], **settings)
     if option.choices:
         return Flag([name], type=click.Choice(option.choices), **settings)
-    kinds = {int: "INTEGER", float: "NUMBER"}
-    return Flag([name], type=option.kind, metavar=kinds.get(option.kind, "TEXT"), **settings)
+    metavars = {int: "INTEGER", float: "NUMBER"}
+    return Flag([name], type=option.kind, metavar=metavars.get(option.kind, "TEXT"), **settings)
 
 
 def limits(option: Option) -> str:
-    """1–64, default 5."""
+    """Return the range and the default, as in "1–64, default 5"."""
     low, high = option.low, option.high
-    if high is not None and high >= 2**31:  # no limit anyone meets
+    if high is not None and high >= 2**31:  # no practical limit
         high = None
     parts = [] if low is None else [f"{low:g}{DASH}{high:g}" if high is not None else f"at least {low:g}"]
     return ", ".join([*parts, f"default {shown(option.default)}"])
 
 
 def shown(value: Any) -> str:
+    """Return a value as the help shows it."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, float):
@@ -132,102 +148,111 @@ def shown(value: Any) -> str:
     return "none" if value in (None, "") else str(value)
 
 
-def run_command(method_class: type[Method], values: dict[str, Any], kind: str) -> None:
+def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
+    """Train the method, and print the result in the first process."""
     from firth.core.report import Nothing
     from firth.core.train import check_first, train
 
-    def given(kind: type) -> dict[str, Any]:
-        return {option.name: value for option in options_of(kind) if (value := values[option.name]) is not None}
+    def options_given(settings: type) -> dict[str, Any]:
+        return {option.name: value for option in options_of(settings) if (value := values[option.name]) is not None}
 
-    method = build_settings(method_class, given(method_class))
+    method = build_settings(method_class, options_given(method_class))
     first = is_first_process()
-    run = Run(**given(Run), report=choose_report(values["progress"]) if first else Nothing())
+    run = Run(**options_given(Run), report=choose_report(values["progress"]) if first else Nothing())
     check_first(method, run, Path(values["folder"]))
-    data = KINDS[kind].open(values)
+    data = DATA_KINDS[data_kind(method_class)].open(values)
     start = open_model(values["start"]) if values["start"] else None
     typed = shlex.join(["firth", *sys.argv[1:]])
     try:
-        done = train(method, data, values["folder"], run=run, start=start, overwrite=values["overwrite"], command=typed)
+        trained = train(
+            method, data, values["folder"], run=run, start=start, overwrite=values["overwrite"], command=typed
+        )
     except KeyboardInterrupt:
-        raise Interrupted("interrupted", how_to_go_on(values["folder"])) from None
+        raise Interrupted("interrupted", how_to_resume(values["folder"])) from None
     if first:
-        tell(done, values["as_json"], kind)
+        print_result(trained, values["as_json"], text_pairs=bool(values.get("other")))
 
 
-def how_to_go_on(folder: str) -> str:
+def how_to_resume(folder: str) -> str:
+    """Return the message after an interruption."""
     from firth.core.checkpoint import STATE
     from firth.core.train import UNFINISHED
 
     if (Path(folder) / UNFINISHED / STATE).exists():
-        return "stopped; the same command goes on from here."
-    return "stopped before the first checkpoint; nothing was kept."
+        return "stopped; run the same command again to resume."
+    return "stopped before the first checkpoint; nothing was saved."
 
 
-def tell(done: Trained, as_json: bool, kind: str) -> None:
+def print_result(trained: Trained, as_json: bool, text_pairs: bool) -> None:
+    """Print the metrics of a training run and the commands to try next."""
     from firth.core.sketch import KEY
 
-    figures = {name: value for name, value in done.model.training.items() if name not in ("command", KEY)}
-    method = type(done.model.method).method_name()
+    metrics = {name: value for name, value in trained.model.training.items() if name not in ("command", KEY)}
+    method = type(trained.model.method).method_name()
     if as_json:
-        print_json({"status": done.status, "folder": str(done.folder), "method": method, **figures})
+        print_json({"status": trained.status, "folder": str(trained.folder), "method": method, **metrics})
         return
-    if done.status == "already finished":
-        click.echo(f"{done.folder} is finished already; --overwrite trains it again.")
-    print_facts(
+    if trained.status == "already finished":
+        click.echo(f"{trained.folder} is already finished; --overwrite trains it again.")
+    print_fields(
         {
-            "words": figures.get("tokens"),
-            "vocabulary": figures.get("vocabulary"),
+            "words": metrics.get("tokens"),
+            "vocabulary": metrics.get("vocabulary"),
             **{
-                name: figures.get(name)
+                name: metrics.get(name)
                 for name in ("rows", "columns", "features", "nodes", "edges", "users", "items", "pairs")
             },
-            **{name: figures.get(name) for name in ("texts", "questions")},
-            "labels": figures.get("labels"),
-            "time": clock(figures["seconds"]) if "seconds" in figures else None,
-            "words/s": human(figures["words_per_second"]) if "words_per_second" in figures else None,
-            "steps/s": human(figures["steps_per_second"]) if "steps_per_second" in figures else None,
-            "tokens/s": human(figures["tokens_per_second"]) if "tokens_per_second" in figures else None,
-            "texts/s": human(figures["texts_per_second"]) if "texts_per_second" in figures else None,
-            "loss": f"{figures['loss']:.4f}" if figures.get("loss") is not None else None,
-            "agreement": f"{figures['agreement']:.3f}" if "agreement" in figures else None,
-            "automatic": told_values(figures.get("automatic", {})),
-            "chosen": told_values(figures.get("chosen", {})),
-            **{f"dev {name}": f"{figures[name]:.4f}" for name in SCORES if name in figures},
-            **held_out_facts(figures.get("held_out_score")),
+            **{name: metrics.get(name) for name in ("texts", "questions")},
+            "labels": metrics.get("labels"),
+            "time": clock(metrics["seconds"]) if "seconds" in metrics else None,
             **{
-                name: f"{figures[figure]:.1%} right, held out" if figure in figures else None
-                for name, figure in (("masked tokens", "masked_accuracy"), ("next sentence", "next_accuracy"))
+                f"{unit}/s": human(metrics[f"{unit}_per_second"])
+                for unit in ("words", "steps", "tokens", "texts")
+                if f"{unit}_per_second" in metrics
             },
-            "model": done.folder,
+            "loss": f"{metrics['loss']:.4f}" if metrics.get("loss") is not None else None,
+            "agreement": f"{metrics['agreement']:.3f}" if "agreement" in metrics else None,
+            "selected": join_values(metrics.get("chosen", {})),
+            **{f"dev {name}": f"{metrics[name]:.4f}" for name in SCORES if name in metrics},
+            **held_out_fields(metrics.get("held_out_score")),
+            **{
+                name: f"{metrics[metric]:.1%} right, held out" if metric in metrics else None
+                for name, metric in (("masked tokens", "masked_accuracy"), ("next sentence", "next_accuracy"))
+            },
+            "model": trained.folder,
         }
     )
-    folder = shlex.quote(str(done.folder))
-    click.echo("\nNext: " + "\n      ".join(step.format(folder) for step in next_steps(done.model, kind)))
+    folder = shlex.quote(str(trained.folder))
+    steps = next_steps(trained.model, text_pairs)
+    click.echo("\nNext: " + "\n      ".join(step.format(folder) for step in steps))
 
 
-def told_values(values: dict[str, Any]) -> str:
-    """epochs 28, learning_rate 0.5."""
+def join_values(values: dict[str, Any]) -> str:
+    """Return the values of options, as in "epochs 28, learning_rate 0.5"."""
     return ", ".join(f"{name} {shown(value)}" for name, value in values.items())
 
 
-def held_out_facts(found: dict[str, Any] | None) -> dict[str, str]:
-    """The score on held-out rows and those of the baselines."""
-    if not found:
+def held_out_fields(score: dict[str, Any] | None) -> dict[str, str]:
+    """Return the score on held-out rows beside the scores of the baselines."""
+    if not score:
         return {}
-    fewer = f" (trained on {found['baseline_rows']:,} rows)" if "baseline_rows" in found else ""
-    baselines = ", ".join(f"{name} {value:.4f}" for name, value in found["baselines"].items())
+    fewer = f" (trained on {score['baseline_rows']:,} rows)" if "baseline_rows" in score else ""
+    baselines = ", ".join(f"{name} {value:.4f}" for name, value in score["baselines"].items())
     return {
-        "held out": f"{found['metric']} {found['score']:.4f} on {found['rows']:,} rows",
+        "held out": f"{score['metric']} {score['score']:.4f} on {score['rows']:,} rows",
         "baselines": baselines + fewer,
     }
 
 
-def next_steps(model: Model, kind: str) -> list[str]:
-    """What to do with a new model, {} being its folder: what its kind of data is for, or what only networks can."""
+def next_steps(model: Model, text_pairs: bool = False) -> list[str]:
+    """Return commands that use a new model; {} is its folder."""
     from firth.core.model import Contextual, Generates
 
+    kind = data_kind(type(model.method))
     if kind == "text" and isinstance(model, Generates):
-        return ["firth generate {} PROMPT"]
+        return ["firth generate text {} PROMPT"]
     if kind == "text" and isinstance(model, Contextual):
-        return ['firth fill {} "TEXT with a [MASK]"', "firth embed {} FILE"]
-    return [KINDS[kind].next]
+        return ['firth generate fill {} "TEXT with a [MASK]"', "firth embed {} FILE"]
+    if kind == "examples" and text_pairs:
+        return ["firth predict {} FILE --column NAME --other NAME"]
+    return [DATA_KINDS[kind].next]

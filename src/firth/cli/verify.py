@@ -1,4 +1,4 @@
-"""`firth verify PATH`: are the files those that were written?"""
+"""`firth verify PATH`: the files of a model or index checked against their stored hashes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firth.cli.common import json_flag, print_json
 @click.argument("path")
 @json_flag
 def command(path: str, as_json: bool) -> None:
-    """Check every file of the model or index in PATH against the hash that was stored with it."""
+    """Check every file of the model or index PATH against its stored hash."""
     from firth.core.saved import verify
     from firth.index.folder import is_index, verify_index
 
@@ -19,6 +19,6 @@ def command(path: str, as_json: bool) -> None:
     if as_json:
         print_json({"path": path, "sha256": hashes})
     else:
-        for name, found in hashes.items():
-            click.echo(f"{found}  {name}")
-        click.echo(f"{path} is as it was written.")
+        for name, digest in hashes.items():
+            click.echo(f"{digest}  {name}")
+        click.echo(f"{path}: all files match their hashes.")

@@ -24,7 +24,7 @@ def check_shorter(model: Model, dim: Any, width: int, option: str = "dim") -> No
             "unsupported_model",
             "{option}={got}: this model's {width} dimensions are not ordered by importance, and it was not trained for "
             "shorter vectors. Fine-tune a BERT for them (firth finetune sentence-encoder --matryoshka-dims {got}) or "
-            "whiten it (firth pool --whiten DATA --dim {got}), or train a model with fewer dimensions.",
+            "whiten it (firth pooling --whiten DATA --dim {got}), or train a model with fewer dimensions.",
             option=option,
             got=dim,
             width=width,

@@ -40,7 +40,7 @@ def read_manifest(folder: Path, check: bool = True) -> dict[str, Any]:
             raise FirthError("not_found", "There is no index at {folder}.", folder=folder)
         raise FirthError(
             "not_found",
-            "{folder} is not an index: it has no {manifest}. `firth index MODEL DATA` creates one.",
+            "{folder} is not an index: it has no {manifest}. `firth index build MODEL DATA` creates one.",
             folder=folder,
             manifest=MANIFEST,
         )

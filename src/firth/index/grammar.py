@@ -345,7 +345,7 @@ def column_named(name: str, columns: Sequence[str]) -> str:
         available = f"available: {', '.join(columns)}" if columns else "it has none"
         raise FirthError(
             "unknown_column",
-            "where uses the column {name!r:.80}, which the index does not have; {available}. `firth index "
+            "where uses the column {name!r:.80}, which the index does not have; {available}. `firth index build "
             "--attributes` stores more columns.",
             name=name,
             available=available,

@@ -70,7 +70,7 @@ class RecommenderModel(Model):
         return lambda: list(self._keys[side])
 
     def _new_user(self) -> str:
-        ways = "`firth recommend --items A,B`, recommend_for([a, b]), fold_in([[a, b]])"
+        ways = "`firth query recommend --items A,B`, recommend_for([a, b]), fold_in([[a, b]])"
         return f"the training data has no such user; pass the history instead: {ways}"
 
     @property

@@ -145,7 +145,8 @@ class Jobs:
     ) -> Job:
         """Start `firth ARGUMENTS…` as a process; `on_done` is called with its result if it succeeds."""
         with self._lock:
-            job = Job(next(self._numbers), arguments[0], title, list(arguments), dict(details), on_done, output)
+            verb = "train" if arguments[0] == "finetune" else arguments[0]  # one view shows both
+            job = Job(next(self._numbers), verb, title, list(arguments), dict(details), on_done, output)
             if output and any(other.output == output and other.status in ACTIVE for other in self._jobs.values()):
                 raise RequestError(409, f"A job is writing {output.name}; choose another name.", code="output_exists")
             self._jobs[job.number] = job

@@ -280,7 +280,7 @@ def description(model: Any) -> dict[str, Any]:
 
 
 def is_unfinished(index: Index | None) -> bool:
-    """Return whether `firth index` has not finished this index."""
+    """Return whether `firth index build` has not finished this index."""
     return index is None or index.metadata.get("finished") is False
 
 

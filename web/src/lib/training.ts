@@ -58,10 +58,12 @@ const OPENED: Record<string, string> = {
   pairs: "TranslationPairs",
   alike: "SimilarPairs",
   examples: "Examples",
-  "pair examples": "Examples",
   questions: "Questions",
   "tagged words": "TaggedSentences",
 };
+
+/** Kinds of data whose classes call the column of texts `text`. */
+const TEXT_COLUMN = new Set(["alike", "examples", "tagged words"]);
 
 export function usualFirst(options: Option[]): Option[] {
   const position = (option: Option) => (USUAL.includes(option.name) ? USUAL.indexOf(option.name) : USUAL.length);
@@ -94,8 +96,10 @@ export function trainCommand(run: Training, paths: Paths): string {
     if (typeof value === "boolean") return `--${value ? "" : "no-"}${flag}`;
     return `--${flag}=${sources.has(name) ? paths.source(String(value)) : value}`;
   });
-  const start = run.start ? ["--start", paths.model(run.start)] : [];
-  return command("firth", "train", run.method.name, paths.data, ...flags, ...start, "-o", run.name);
+  const verb = run.method.family === "finetuning" ? "finetune" : "train";
+  const start = run.start ? [paths.model(run.start)] : [];
+  const [base, continued] = run.method.needs_start ? [start, []] : [[], start.length ? ["--start", ...start] : []];
+  return command("firth", verb, run.method.name, ...base, paths.data, ...flags, ...continued, "-o", run.name);
 }
 
 /** The lines after `import firth`. */
@@ -104,7 +108,7 @@ export function trainPython(run: Training, paths: Paths): string {
   const data = Object.entries(run.data).map(([name, value]) => {
     const kind = kinds.get(name);
     const read = kind === "columns" ? String(value).split(",").map((one) => one.trim()) : kind === "source" ? paths.source(String(value)) : value;
-    return [name.replace("-column", ""), read];
+    return [name === "column" && TEXT_COLUMN.has(run.method.kind) ? "text" : name.replace("-column", ""), read];
   });
   const opened = [python(paths.data), keywords(Object.fromEntries(data))].filter(Boolean).join(", ");
   const how = [

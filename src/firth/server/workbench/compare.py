@@ -15,7 +15,7 @@ router = APIRouter()
 
 
 class CompareBody(BaseModel):
-    """The options of `firth compare`."""
+    """The options of `firth compare models`."""
 
     models: list[str] = Field(min_length=1, max_length=MAX_MODELS)
     source: str | None = None
@@ -31,14 +31,15 @@ class CompareBody(BaseModel):
 
 @router.post("/compare")
 def compare(request: Request, body: CompareBody) -> dict[str, Any]:
-    """Start a comparison; the result of the job is the output of `firth compare --json`."""
+    """Start a comparison; the result of the job is the output of `firth compare models --json`."""
     workspace: Workspace = request.app.state.workspace
     if len(set(body.models)) < 2 and not body.source:
         raise FirthError("too_few", "Choose two models, or data to evaluate one on.")
     paths = {name: str(workspace.models.path(name)) for name in body.models}
-    arguments = ["compare", *(path if {"=", "/"} & {*name} else f"{name}={path}" for name, path in paths.items())]
+    arguments = ["compare", "models"]
+    arguments += [path if {"=", "/"} & {*name} else f"{name}={path}" for name, path in paths.items()]
     if body.source:
-        arguments += ["--data", str(workspace.source(body.source)), f"--unit={body.unit}", f"--texts={body.texts}"]
+        arguments += ["--data", str(workspace.source(body.source)), f"--unit={body.unit}", f"--sample-size={body.texts}"]
         columns = {name: getattr(body, name) for name in ("column", "title", "label")}
         arguments += [f"--{name}={value}" for name, value in columns.items() if value]
     tests = {name: getattr(body, name) for name in ("analogies", "similarity")}

@@ -16,7 +16,7 @@ from firth.core.run import Run
 from firth.core.storage import CONFIG, TRAINING, read_json
 from firth.core.train import COMMAND, UNFINISHED
 from firth.index.folder import MANIFEST
-from firth.server.workbench.training import FIELDS
+from firth.server.workbench.training import FIELDS, command_words
 from firth.server.workspace import Workspace, folders_under
 
 MAX_BYTES = 4 << 20  # of a file that describes a run
@@ -120,17 +120,22 @@ def own_arguments(workspace: Workspace, folder: Path, typed: Any) -> list[str]:
     otherwise nothing. A folder may come from elsewhere and must not decide what the server runs."""
     try:
         words = shlex.split(typed) if isinstance(typed, str) else []
-        name, verb, method_name, source, *rest = words
+        program, verb, method_name, *rest = words
         method = registry.method(method_name)
         fields = {field.name: field.kind for field in FIELDS.get(method.kind, ())}
         options = {option.name.replace("_", "-"): option.path for option in (*options_of(method), *options_of(Run))}
-        if (name, verb, rest[-3:]) != ("firth", "train", ["-o", str(folder), "--json"]):
+        started = program == "firth" and [verb, method_name] == command_words(method)
+        if not started or rest[-3:] != ["-o", str(folder), "--json"]:
             return []
-        flags, paths = rest[:-3], [source]
-        if flags[-2:-1] == ["--start"]:
-            served = [str(workspace.models.path(name)) for name in workspace.models.names()]
-            paths += [flags[-1]] * (flags[-1] not in served)
-            flags = flags[:-2]
+        if method.needs_start:
+            start, source, *flags = rest[:-3]
+            starts = [start]
+        else:
+            source, *flags = rest[:-3]
+            starts = [flags[-1]] if flags[-2:-1] == ["--start"] else []
+            flags = flags[:-2] if starts else flags
+        served = [str(workspace.models.path(name)) for name in workspace.models.names()]
+        paths = [source, *(start for start in starts if start not in served)]
         for flag in flags:
             match = FLAG.fullmatch(flag)
             if match is None or match[1] not in {**fields, **options}:

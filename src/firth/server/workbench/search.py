@@ -135,7 +135,7 @@ def match_spans(text: str, words: set[str], similar: set[str]) -> list[dict[str,
 
 
 class IndexBody(BaseModel):
-    """The options of `firth index`."""
+    """The options of `firth index build`."""
 
     model: str
     source: str
@@ -154,7 +154,7 @@ def make(request: Request, body: IndexBody) -> dict[str, Any]:
             409, f"The index {body.name!r} exists; choose another name.", field="name", code="output_exists"
         )
     folder = workspace.output(body.name)
-    arguments = ["index", str(workspace.models.path(body.model)), str(workspace.source(body.source))]
+    arguments = ["index", "build", str(workspace.models.path(body.model)), str(workspace.source(body.source))]
     arguments += ["-o", str(folder), f"--unit={body.unit}", "--json"]
     arguments += [f"--{name}={value}" for name in ("column", "key") if (value := getattr(body, name))]
     arguments += [f"--attributes={','.join(body.attributes)}"] if body.attributes else []

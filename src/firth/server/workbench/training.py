@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from firth.core import registry
 from firth.core.errors import FirthError
+from firth.core.method import Method
 from firth.core.options import Option, build_settings, options_of
 from firth.core.run import Run
 from firth.server.errors import RequestError
@@ -35,7 +36,8 @@ DEV = Field(
     "dev", "Dev data for model selection and early stopping; by default a part of the data is held out.", "source"
 )
 EXAMPLES = (
-    Field("text", "Column of the texts.", needed=True),
+    Field("column", "Column of the texts.", needed=True),
+    Field("other", "Column of the second texts, for text pairs."),
     Field("label", "Column to predict.", needed=True),
     Field("columns", "Further input columns.", "columns"),
     DEV,
@@ -43,7 +45,7 @@ EXAMPLES = (
 #: Fields by the kind of data of a method. Methods of other kinds cannot be trained in the workbench.
 FIELDS: dict[str, tuple[Field, ...]] = {
     "text": (UNIT, TEXT),
-    "maybe text": (UNIT, TEXT),
+    "optional text": (UNIT, TEXT),
     "tagged": (UNIT, TEXT, Field("key", "Column of document names."), Field("tags", "Columns of tags.", "columns")),
     "labelled": (TEXT, Field("label", "Column of the labels.")),
     "table": (
@@ -64,13 +66,12 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         Field("target", "Column of the target texts.", needed=True),
     ),
     "alike": (
-        Field("text", "Column of the texts."),
+        Field("column", "Column of the texts."),
         Field("other", "Pairs: column of the similar texts."),
         Field("negative", "Pairs: column of dissimilar texts."),
         Field("score", "Pairs: column of similarity scores."),
     ),
     "examples": EXAMPLES,
-    "pair examples": (EXAMPLES[0], Field("other", "Column of the second texts.", needed=True), *EXAMPLES[1:]),
     "questions": (
         *(
             Field(f"{name}-column", f"Column of the {name}s.", needed=True)
@@ -79,7 +80,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         DEV,
     ),
     "tagged words": (
-        Field("text", "Column of the words.", needed=True),
+        Field("column", "Column of the words.", needed=True),
         Field("tags", "Column of the tags.", needed=True),
         DEV,
     ),
@@ -179,14 +180,21 @@ def arguments(workspace: Workspace, body: TrainBody) -> list[str]:
             detail=detail,
             fields=", ".join(fields) or "none",
         )
-    command = ["train", body.method, str(workspace.source(body.source))]
+    start = [str(workspace.models.path(body.start))] if body.start else []
+    command = [*command_words(method), *(start if method.needs_start else []), str(workspace.source(body.source))]
     for name, value in {**body.data, **body.options, **body.run}.items():
         if name in fields and fields[name].kind == "source":
             value = str(workspace.source(str(value)))
         elif name in paths and value:
             value = str(workspace.inside(str(value), name))
         command += flag(name, value)
-    return [*command, "--start", str(workspace.models.path(body.start))] if body.start else command
+    return [*command, "--start", *start] if start and not method.needs_start else command
+
+
+def command_words(method: type[Method]) -> list[str]:
+    """Return the command that trains a method: `firth train METHOD` or `firth finetune TASK`."""
+    name = method.method_name()
+    return ["finetune" if registry.family_of(name) == "finetuning" else "train", name]
 
 
 def flag(name: str, value: bool | int | float | str) -> list[str]:

@@ -1,0 +1,76 @@
+"""Flags of commands that embed texts with a BERT, from the fields of `Pooling`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from firth.cli.common import Function, note, unsupported
+from firth.core.errors import FirthError
+from firth.core.options import options_of
+from firth.transformers.pooling import Pooling
+
+PRECISIONS = ("auto", "float32", "bf16", "int8")
+NAMES = ("how", "layers", "combine", "normalize", "max_tokens", "long")
+
+
+def pooling_flags(function: Function) -> Function:
+    """Add --pooling, --layers, --combine, --normalize, --max-tokens and --long; the default is the model's."""
+    for item in reversed(options_of(Pooling)):
+        names = ["--pooling", "how"] if item.name == "how" else ["--" + item.name.replace("_", "-")]
+        names = [f"{names[0]}/--no-{item.name}"] if item.kind is bool else names
+        kind: Any = click.Choice(item.choices) if item.choices else item.kind
+        help = item.help[0].upper() + item.help[1:] + "."
+        function = click.option(*names, type=kind, default=None, help=help)(function)
+    return click.option("--layers", metavar="NUMBERS", help="As in -1 (the last layer) or -2,-1; 0 is the input.")(
+        function
+    )
+
+
+def given_pooling(model: Any, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the given fields of `Pooling`; an error for a model without pooling."""
+    given = {name: values[name] for name in NAMES if values[name] is not None}
+    if given and not hasattr(model, "with_pooling"):
+        first = next(iter(given))
+        flag = "pooling" if first == "how" else first.replace("_", "-")
+        raise unsupported(model, path, f"has no pooling, and --{flag} does not apply to it")
+    if "layers" in given:
+        try:
+            given["layers"] = tuple(int(number) for number in given["layers"].split(","))
+        except ValueError:
+            raise FirthError(
+                "invalid_value",
+                "{option} takes integers, as in -2,-1; got {got!r}.",
+                option="--layers",
+                got=given["layers"],
+            ) from None
+    if given and getattr(model, "projection", None) is not None:
+        changed = model.with_pooling(**given)
+        if changed.projection is None:
+            note(
+                "The whitening belongs to the model's own pooling and is not applied with another one.",
+                "without_whitening",
+            )
+    return given
+
+
+def engine_flags(function: Function) -> Function:
+    """Add --device and --precision."""
+    help = "Precision of a BERT: float32 or int8 (faster, nearly as accurate) on a CPU; bf16 or float32 on a GPU."
+    function = click.option("--precision", type=click.Choice(PRECISIONS), help=help)(function)
+    help = "Device of a BERT; auto is a GPU if there is one."
+    return click.option("--device", type=click.Choice(("auto", "cpu", "cuda")), help=help)(function)
+
+
+def given_engine(model: Any, path: str, values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the given device and precision, after checking that the model and the machine support them."""
+    given = {name: values[name] for name in ("device", "precision") if values[name]}
+    if given and not hasattr(model, "pool_windows"):
+        raise unsupported(model, path, f"is not a BERT, and --{next(iter(given))} does not apply to it")
+    if given:
+        from firth.transformers.text_encoder import chosen_engine
+
+        chosen_engine(given.get("device", "auto"), given.get("precision", "auto"))
+    return given
