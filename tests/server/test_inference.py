@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from refusing import warns_code
 from serving import serving
 
 import firth

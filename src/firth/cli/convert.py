@@ -69,8 +69,6 @@ def command(
 
     protect_inputs(target, source)
     if pickled:
-        from firth.training.network_options import torch_module
-
         count = learner("transformers.pickled_weights").convert_pickled(Path(source), Path(target))
         return report(f"{count:,} arrays as safetensors in {target}", arrays=count)
     settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}

@@ -46,7 +46,6 @@ def model_fields(path: str) -> dict[str, Any]:
     from firth.core.model import HasVectors
     from firth.core.saved import read_config
     from firth.core.sketch import KEY
-    from firth.maps.layout_files import saved_layouts
 
     config = None if foreign_config(Path(path)) else read_config(Path(path))
     model = open_model(path)
@@ -172,7 +171,6 @@ def tokenizer_fields(path: str) -> dict[str, Any]:
 
 def vector_file_fields(path: Path) -> dict[str, Any]:
     """Return the format and the shape of a vector file."""
-    from firth.data.readers import kind_of
     from firth.formats import read_vectors
     from firth.formats.detect import detect
 

@@ -74,7 +74,6 @@ def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
     from firth.core.vectors import Vectors
     from firth.maps import layout, plot_map, saved_layout
     from firth.maps.drawing import check_suffix
-    from firth.maps.layouts import MIN_POINTS
 
     if output:
         check_suffix(output)  # before the computation

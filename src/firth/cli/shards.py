@@ -188,7 +188,6 @@ def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], v
     """Open the folder of shards. Of several processes, the first one opens it and reports errors."""
     if world_size() == 1:
         return open_folder(path, texts, folder, settings, values)
-    from firth.training.network_options import learner
 
     device = torch_module("training.device")
     opened: Shards | FirthError | None = None
@@ -240,7 +239,6 @@ def gather_shards(shards: Shards) -> list[dict[int, dict[str, int]]]:
     """Return, in the first process, what each process wrote. It waits for the others."""
     if world_size() == 1:
         return [shards.done]
-    from firth.training.network_options import torch_module
 
     gathered: list[dict[int, dict[str, int]]] = learner("training.device").gathered(shards.done)
     return gathered

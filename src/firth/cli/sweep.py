@@ -103,8 +103,6 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
 def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     """Run the sweep and print its trials."""
     from firth.studies import sweep
-    from firth.studies.space import parse_range
-    from firth.studies.sweeping import check_sweep
 
     def options_given(settings: type) -> dict[str, Any]:
         names = [option.name for option in options_of(settings) if not (settings is Run and option.name == "budget")]
@@ -148,7 +146,6 @@ def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
     from firth.data.examples import Examples
     from firth.data.interactions import Interactions
     from firth.data.labeled_texts import LabeledTexts
-    from firth.data.readers import format_and_compression
     from firth.studies import documents, tasks
 
     given = [name for name in TASKS if values[name]]

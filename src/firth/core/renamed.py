@@ -56,6 +56,8 @@ def current_options(method: str, options: Mapping[str, Any], known: Collection[s
         if name in current and current[name] == 0:
             current[name] = None
     return current
+
+
 #: Parts of the names of a network's weights, as checkpoints of training store them.
 WEIGHTS = {"following.": "next_sentence.", "input.places.": "input.positions."}
 

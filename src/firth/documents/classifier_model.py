@@ -36,7 +36,7 @@ from firth.kernels import text as text_kernel
 from firth.kernels._native import LabelPredictor
 from firth.kernels.product import ProductCodes
 from firth.kernels.subwords import END_OF_LINE, ngrams
-from firth.training.baselines import Bags, BaselineComparison, Part, affordable, compare_labels, shares
+from firth.training.baselines import Bags, Part, affordable, shares
 from firth.words.fasttext_model import within
 from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
 

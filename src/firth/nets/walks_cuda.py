@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.kernels.predict import alias_table
-from firth.kernels.walks import MIN_TRIES, WALK_SALT, Links
+from firth.kernels.walks import Links
 from firth.nets.windows_cuda import GOLDEN, mix
 
 TRIES = tl.constexpr(FEWEST_TRIES)

@@ -26,7 +26,6 @@ from torch import Tensor, nn
 
 from firth.core.checkpoint import Checkpoints
 from firth.core.errors import FirthError
-from firth.core.renamed import current_weight
 from firth.core.run import Run
 from firth.training.device import device_of, distributed, peak_of
 from firth.training.epoch_loop import Loop, Progress, SliceResult, nothing_learned

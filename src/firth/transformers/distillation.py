@@ -31,7 +31,6 @@ from firth.core.run import Run
 from firth.core.scores import correlation, ranks
 from firth.core.vectors import Matrix, unit_rows
 from firth.data.corpus import Corpus
-from firth.data.pretokens import count_pretokens
 from firth.data.sentences import split_sentences
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer

@@ -16,9 +16,9 @@ from torch.nn import functional
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.stored import finite_rows
-from firth.kernels.write import NO_ROTARY, Net, Writer
+from firth.kernels.write import Net, Writer
 from firth.nets.transformer import Decoder
-from firth.training.gradient_loop import Batch, GradientLoop, token_shares
+from firth.training.gradient_loop import Batch, token_shares
 from firth.training.network_options import GradientOptions
 
 MOST_TOKENS = 32_768  # per batch in memory; larger steps accumulate gradients over several

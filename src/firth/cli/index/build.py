@@ -146,7 +146,6 @@ def unusual_precision(engine: dict[str, str]) -> str | None:
     """Return the given precision, unless it is the default of the device."""
     if "precision" not in engine:
         return None
-    from firth.transformers.text_encoder import resolve_engine
 
     device = engine.get("device", "auto")
     default, given = (chosen_engine(device, precision)[1] for precision in ("auto", engine["precision"]))

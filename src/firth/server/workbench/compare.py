@@ -39,7 +39,12 @@ def compare(request: Request, body: CompareBody) -> dict[str, Any]:
     arguments = ["compare", "models"]
     arguments += [path if {"=", "/"} & {*name} else f"{name}={path}" for name, path in paths.items()]
     if body.source:
-        arguments += ["--data", str(workspace.source(body.source)), f"--unit={body.unit}", f"--sample-size={body.texts}"]
+        arguments += [
+            "--data",
+            str(workspace.source(body.source)),
+            f"--unit={body.unit}",
+            f"--sample-size={body.texts}",
+        ]
         columns = {name: getattr(body, name) for name in ("column", "title", "label")}
         arguments += [f"--{name}={value}" for name, value in columns.items() if value]
     tests = {name: getattr(body, name) for name in ("analogies", "similarity")}
