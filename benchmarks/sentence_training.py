@@ -111,7 +111,7 @@ def spearman(model: Any, table: dict[str, list[Any]], width: int | None = None) 
 
 def pretrained(data: Path, seconds: float, run: firth.Run) -> Any:
     """Return an untuned start: pre-trained on masked words only."""
-    method = firth.BERT(size="small", context=128, epochs=1000, next_sentence=False, batch_tokens=65_536)
+    method = firth.BERT(size="small", context_length=128, epochs=1000, next_sentence=False, batch_tokens=65_536)
     with lzma.open(data / "text/wiki-raw.txt.xz", "rt", encoding="utf-8") as file:
         lines = [line.strip() for line in file]
     settings = {"seed": run.seed, "budget": seconds, "report": run.report}

@@ -149,7 +149,7 @@ NAMES = (
     Name("entities", "entity_spans", files=("src/firth/data/*", "*token_classification.py")),
     Name("places_of", "position_ids", files=("src/firth/*", "tests/*", "benchmarks/*")),
     Name("chosen_engine", "resolve_engine"),
-    Name("TiedDecoder", "TiedDecoder", files=("src/firth/tables/*", "src/firth/nets/*", "tests/*")),
+    Name("Mirror", "TiedDecoder", files=("src/firth/tables/*", "src/firth/nets/*", "tests/*")),
     Name("Looking", "TracesAttention", files=("src/firth/transformers/*",)),
     Name("Looked", "AttentionTrace", files=("src/firth/transformers/*",)),
     Name("watched", "traced_copy", files=("src/firth/nets/*", "src/firth/transformers/*", "tests/nets/*")),
@@ -312,7 +312,7 @@ OPTIONS = (
     Option("widths", "hidden_sizes", ("tables", "recommenders", "training")),
 )
 #: Attributes, with the name before the dot.
-ATTRIBUTES = {"size.max_positions": "size.max_positions", "net.following": "net.next_sentence"}
+QUALIFIED = {"size.places": "size.max_positions", "net.following": "net.next_sentence"}
 TEXT = (".py", ".pyi", ".md", ".toml", ".txt", ".html", ".svelte", ".ts")
 LEFT = (
     "tools/*",
@@ -379,7 +379,7 @@ def rewrite(file: str, text: str) -> str:
     for name, call in [*((name, r"(?=\()") for name in MEMBERS), *((name, "") for name in ATTRIBUTES)]:
         if fits(file, name.files):
             text = re.sub(rf"((?<=\w)\.|(?<=\))\.|\bdef ){name.old}\b{call}", rf"\g<1>{name.new}", text)
-    for old, new in ATTRIBUTES.items():
+    for old, new in QUALIFIED.items():
         text = re.sub(rf"\b{re.escape(old)}\b", new, text)
     for option in OPTIONS:
         text = rewrite_option(file, text, option)

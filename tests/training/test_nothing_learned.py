@@ -114,7 +114,7 @@ def test_small_graphs_draw_negative_samples_for_each_pair():
 
 
 def test_small_texts_get_small_batches(texts):
-    model = firth.GPT(layers=1, dim=16, heads=1, context=16, vocabulary=300, epochs=1).fit(texts[:8])
+    model = firth.GPT(layers=1, dim=16, heads=1, context_length=16, vocabulary_size=300, epochs=1).fit(texts[:8])
     assert model.training["automatic"] == {"batch_tokens": 512}
 
 
@@ -168,7 +168,7 @@ def test_walks_that_learned_nothing_are_noted():
 
 def test_a_translator_is_compared_with_token_frequencies():
     pairs = [(one, two) for one, two, *_ in World(seed=11).translations(60)]
-    method = firth.Seq2Seq(layers=1, dim=16, heads=1, vocabulary=400, epochs=1, learning_rate=1e-9, held_out=0.2)
+    method = firth.Seq2Seq(layers=1, dim=16, heads=1, vocabulary_size=400, epochs=1, learning_rate=1e-9, held_out=0.2)
     models = []
     assert "nothing_learned" in codes(lambda: models.append(method.fit(pairs)))
     assert 0 < models[0].training["baseline_loss"] < math.log(len(models[0].tokenizer)) + 0.5

@@ -83,7 +83,7 @@ def test_what_is_left_out_is_told():
 
 
 def test_marks_in_a_text_are_text():
-    trained = firth.BPE(size=300, special_tokens=SPECIAL).train([text for pair in PAIRS for text in pair])
+    trained = firth.BPE(size=300, special_tokens=SPECIAL_TOKENS).train([text for pair in PAIRS for text in pair])
     encoded = encode([Pair("a </s> b", "<pad> c")], trained, 50, Silence(), "pairs")
     source, target = (real(encoded.padded(np.array([0]), side)[0]) for side in (0, 1))
     assert source.count(END) == 1 and len(target) == encoded.lengths[0, 1]
@@ -92,7 +92,7 @@ def test_marks_in_a_text_are_text():
 
 def test_batches_hold_every_pair_once_and_little_padding():
     pairs = [Pair("x" * n, "y" * n) for n in (3, 30, 9, 27, 5, 12, 44, 8) for _ in range(25)]
-    encoded = encode(pairs, Characters(special_tokens=SPECIAL).train(["xy"]), 99, Silence(), "pairs")
+    encoded = encode(pairs, Characters(special_tokens=SPECIAL_TOKENS).train(["xy"]), 99, Silence(), "pairs")
     groups = bucketed(encoded, np.random.default_rng(1), 200)
     assert sorted(np.concatenate(groups).tolist()) == list(range(200))
     tokens = [int((encoded.lengths[group, 1] - 1).sum()) for group in groups]

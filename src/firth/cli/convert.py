@@ -69,7 +69,7 @@ def command(
 
     protect_inputs(target, source)
     if pickled:
-        count = learner("transformers.pickled_weights").convert_pickled(Path(source), Path(target))
+        count = torch_module("transformers.pickled_weights").convert_pickled(Path(source), Path(target))
         return report(f"{count:,} arrays as safetensors in {target}", arrays=count)
     settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}
     settings |= {"norms": True} if norms else {}

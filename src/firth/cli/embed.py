@@ -138,7 +138,7 @@ def print_notes(model: Any, texts: Corpus, counts: Counter[str], pooling: Poolin
         if problems:
             note(f"{'; '.join(problems)}.", "unknown_words")
     if counts["cut_rows"] and pooling is not None:
-        limit = pooling.max_tokens or model.size.places
+        limit = pooling.max_tokens or model.size.max_positions
         note(
             f"{counts['cut_rows']:,} of {rows:,} texts have more than {limit:,} tokens and were truncated; "
             "--long chunk reads them completely.",
@@ -283,7 +283,7 @@ def count_rows(model: Any, batch: Batch, pooled: Any, pooling: Pooling | None) -
     counts = {"rows": len(batch.keys), unit_of(model): int(read.sum()), "unknown": int(pooled.unknown.sum())}
     counts |= {"empty_rows": int((read == 0).sum()), "zero_rows": int(((pooled.matrix != 0).sum(axis=1) == 0).sum())}
     if pooling is not None:
-        limit = (pooling.max_tokens or model.size.places) - 2  # without [CLS] and [SEP]
+        limit = (pooling.max_tokens or model.size.max_positions) - 2  # without [CLS] and [SEP]
         counts["cut_rows"] = int((read > limit).sum()) if pooling.long == "truncate" else 0
     return {**counts, "not_utf8": batch.not_utf8}
 
@@ -313,10 +313,10 @@ def batches(
 
 def sparse_batches(model: Any, documents: Iterable[Batch], path: str) -> Iterator[tuple[Rows, dict[str, int]]]:
     """Yield embedded batches of sparse rows with their counts."""
-    if not hasattr(model, "transform") or not hasattr(model, "weighed"):
+    if not hasattr(model, "transform") or not hasattr(model, "weighted"):
         raise unsupported(model, path, "has no sparse rows", "Choose .npy, .parquet or .jsonl.")
     for batch in documents:
-        weighted = model.weighed(batch.texts)
+        weighted = model.weighted(batch.texts)
         yield Rows(batch.keys, weighted.matrix, weighted.unknown.tolist()), count_rows(model, batch, weighted, None)
 
 

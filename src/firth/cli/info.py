@@ -81,7 +81,7 @@ def pooling_fields(model: Any) -> dict[str, Any] | None:
     pooling = model.pooling
     return {
         **asdict(pooling),
-        "max_tokens": pooling.max_tokens or model.size.places,
+        "max_tokens": pooling.max_tokens or model.size.max_positions,
         "projected": model.projection is not None,  # whitened, shortened, or a Dense layer of sentence-transformers
         "dim": model.dim_of(pooling),
     }

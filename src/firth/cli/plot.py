@@ -200,11 +200,11 @@ def tree(path: str, k: int, column: str | None, output: str) -> None:
 def positions(path: str | None, k: int, dim: int, output: str) -> None:
     """Draw the position vectors of a BERT or GPT, or without MODEL the sinusoids of the Transformer."""
     from firth.maps import plot_places
-    from firth.training.network_options import learner
+    from firth.training.network_options import torch_module
 
     table: Any
     if path is None:
-        learner("transformers.language_modeling")  # explains how to install torch if it is missing
+        torch_module("transformers.language_modeling")  # explains how to install torch if it is missing
         from firth.nets.positions import sinusoids
 
         table = sinusoids(k, dim).numpy()

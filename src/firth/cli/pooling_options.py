@@ -70,7 +70,7 @@ def given_engine(model: Any, path: str, values: Mapping[str, Any]) -> dict[str, 
     if given and not hasattr(model, "pool_windows"):
         raise unsupported(model, path, f"is not a BERT, and --{next(iter(given))} does not apply to it")
     if given:
-        from firth.transformers.text_encoder import chosen_engine
+        from firth.transformers.text_encoder import resolve_engine
 
-        chosen_engine(given.get("device", "auto"), given.get("precision", "auto"))
+        resolve_engine(given.get("device", "auto"), given.get("precision", "auto"))
     return given

@@ -54,7 +54,7 @@ def command(
     opened, mode = location.open(), mode or "both"
     if mode != "words" or explained:
         opened = location.open(open_model(model_path(opened, model)))
-    if isinstance(opened, Index) and opened.about.get("finished") is False:
+    if isinstance(opened, Index) and opened.metadata.get("finished") is False:
         note(
             f"{index} is unfinished: it has {len(opened):,} texts so far. Run its build command again to finish it.",
             "unfinished_index",

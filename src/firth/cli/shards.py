@@ -240,5 +240,5 @@ def gather_shards(shards: Shards) -> list[dict[int, dict[str, int]]]:
     if world_size() == 1:
         return [shards.done]
 
-    gathered: list[dict[int, dict[str, int]]] = learner("training.device").gathered(shards.done)
+    gathered: list[dict[int, dict[str, int]]] = torch_module("training.device").gathered(shards.done)
     return gathered

@@ -156,11 +156,11 @@ def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
     if task == "documents":
         columns: dict[str, Any] = {"title": values.get("title"), "name": values.get("name"), "column": text_column}
         return tasks.document_task(documents.draw(path, seed=seed, unit=values.get("unit") or "line", **columns), seed)
-    if task == "classification" and kind == "examples" and kind_of(Path(path))[0]:  # read as the training data is
+    if task == "classification" and kind == "examples" and format_and_compression(Path(path))[0]:  # read as the training data is
         examples = Examples(path, text=text_column or "text", label=values["label"])
-        return tasks.labelled_task(zip(examples.texts(), examples.labels(), strict=True), seed)
+        return tasks.labeled_task(zip(examples.texts(), examples.labels(), strict=True), seed)
     if task == "classification":
-        return tasks.labelled_task(LabeledTexts(path, column=text_column, label=values["label"]), seed)
+        return tasks.labeled_task(LabeledTexts(path, column=text_column, label=values["label"]), seed)
     if task == "recommendations":
         return tasks.rating_task(Interactions(path), seed)
     if task == "nodes":

@@ -132,17 +132,17 @@ def encode(
             click.echo(shown(document_key, encoded))
 
 
-def json_line(key: str, encoded: Encoded) -> str:
+def json_line(key: str, encoded: Encoding) -> str:
     """Return the ids, tokens and offsets as JSON."""
     return json.dumps({"key": key, **encoded._asdict()}, ensure_ascii=False)
 
 
-def token_line(key: str, encoded: Encoded) -> str:
+def token_line(key: str, encoded: Encoding) -> str:
     """Return the tokens, separated by spaces."""
     return " ".join(encoded.tokens)
 
 
-def id_line(key: str, encoded: Encoded) -> str:
+def id_line(key: str, encoded: Encoding) -> str:
     """Return the ids, separated by spaces."""
     return " ".join(map(str, encoded.ids))
 

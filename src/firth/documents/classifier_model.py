@@ -327,7 +327,7 @@ def model_from_training(training: Training, metrics: Mapping[str, Any]) -> Class
     return ClassifierModel(method, words, examples.labels, (inputs, outputs, training.buckets), metrics, phrases)
 
 
-def held_out_comparison(model: ClassifierModel, training: Training) -> Verdict | None:
+def held_out_comparison(model: ClassifierModel, training: Training) -> BaselineComparison | None:
     """Return the accuracy on the held-out texts and that of the baselines; None without held-out texts."""
     held_out, examples = training.held_out, training.examples
     if not len(held_out):
@@ -346,7 +346,7 @@ def held_out_comparison(model: ClassifierModel, training: Training) -> Verdict |
     predicted[known] = labels
     rows = training.rows[np.diff(examples.label_starts)[training.rows] > 0]
     baseline_rows = affordable(rows, [bags], len(examples.labels), training.run.seed)
-    comparison = label_verdict(
+    comparison = compare_labels(
         label_part(examples, baseline_rows), label_part(examples, held_out), predicted, len(names)
     )
     return comparison if len(baseline_rows) == len(rows) else comparison._replace(baseline_rows=len(baseline_rows))

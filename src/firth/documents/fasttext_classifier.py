@@ -56,6 +56,6 @@ class FastTextClassifier(ClassifierOptions):
         started = time.monotonic()
         comparison = held_out_comparison(model_from_training(training, metrics), training)
         if comparison is not None:
-            metrics |= comparison.figures() | {"scoring_seconds": time.monotonic() - started}
-            comparison.tell(run.report, "Try more epochs, another learning_rate, word_ngrams=2, or more texts.")
+            metrics |= comparison.metrics() | {"scoring_seconds": time.monotonic() - started}
+            comparison.add_notes(run.report, "Try more epochs, another learning_rate, word_ngrams=2, or more texts.")
         return model_from_training(training, metrics)

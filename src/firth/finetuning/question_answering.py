@@ -24,7 +24,7 @@ from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, base_of, max_length_of, new_net
 from firth.finetuning.finetuning_loop import FineTuning, Sequences, concatenate_ids, predict_batches
 from firth.nets.attention import Packed
-from firth.nets.bert import places_of
+from firth.nets.bert import position_ids
 from firth.training.baselines import HINT, BaselineComparison, answer_guesses, clearly_better
 from firth.transformers.bert_model import BertModel
 
@@ -104,7 +104,7 @@ def padded_logits(logits: Tensor, packed: Packed, seconds: Tensor, null: bool) -
     """Return the logits as (windows, positions, 2), −∞ outside the passage; with `null`, [CLS] keeps its logits."""
     lengths = packed.starts.diff().long()
     window = torch.repeat_interleave(torch.arange(len(lengths), device=logits.device), lengths, output_size=len(logits))
-    position = places_of(packed, len(logits))
+    position = position_ids(packed, len(logits))
     allowed = (position >= seconds[window]) & (position < lengths[window] - 1)
     if null:
         allowed |= position == 0

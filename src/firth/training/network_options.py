@@ -204,8 +204,8 @@ class TranslatorOptions(GradientOptions):
     layers: int = option(3, "layers of the encoder, and of the decoder", low=1, high=128)
     dim: int = option(256, "length of the vectors", low=1, high=65536)
     heads: int = option(4, "attention heads; dim must be a multiple (transformer)", low=1, high=1024)
-    hidden: int = option(0, "feed-forward size; 0 = 4 · dim (transformer)", low=0)
-    context: int = option(256, "maximum tokens of a text, and of its translation", low=4, high=65536)
+    feedforward_dim: int = option(0, "feed-forward size; 0 = 4 · dim (transformer)", low=0)
+    context_length: int = option(256, "maximum tokens of a text, and of its translation", low=4, high=65536)
     tokenizer: str = option(
         "bpe", "tokenizer of both languages: subwords (BPE), or characters", choices=("bpe", "characters")
     )

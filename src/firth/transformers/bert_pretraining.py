@@ -49,7 +49,7 @@ class Work(NamedTuple):
     shape: Shape | None
 
 
-class Pretraining(Gradient):
+class Pretraining(GradientLoop):
     """Trains on pairs of sentences or single texts, packed without padding, with new masks in each epoch."""
 
     compiles: ClassVar[bool] = True

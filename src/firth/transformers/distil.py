@@ -60,4 +60,4 @@ class Distil(Method):
 
     def fit(self, data: Any = None, run: Run = Run(), start: Model | None = None) -> StaticModel:
         """Distil the teacher `start`. `data` is a corpus, paths or texts; None uses the teacher's tokens only."""
-        return learner("transformers.distillation").learn(self, data, run, start)  # type: ignore[no-any-return]
+        return torch_module("transformers.distillation").learn(self, data, run, start)  # type: ignore[no-any-return]

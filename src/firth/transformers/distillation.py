@@ -129,7 +129,7 @@ def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None
     counted: list[tuple[str, int]] = []
     if corpus is not None:
         lowercase = bool((document.get("normalizer") or {}).get("lowercase"))
-        counts_found = count_pieces(corpus, "bert", lowercase, run)
+        counts_found = count_pretokens(corpus, "bert", lowercase, run)
         for note in counts_found.notes:
             run.report.note(note)
         counted = list(counts_found.words.pairs())

@@ -24,7 +24,7 @@ from firth.training.network_options import GradientOptions
 MOST_TOKENS = 32_768  # per batch in memory; larger steps accumulate gradients over several
 
 
-class LanguageTraining(Gradient):
+class LanguageTraining(GradientLoop):
     """Trains on shuffled sequences of `context_length` tokens; each epoch splits the stream at another offset."""
 
     compiles: ClassVar[bool] = True

@@ -36,4 +36,4 @@ class Seq2Seq(TranslatorOptions):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
         """Train on TranslationPairs or an iterable of pairs. With `start`, continue from that model."""
-        return learner("transformers.translation_training").learn(self, as_pairs(data), run, start)
+        return torch_module("transformers.translation_training").learn(self, as_pairs(data), run, start)

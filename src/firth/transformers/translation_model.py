@@ -59,8 +59,8 @@ def new_net(method: TranslatorOptions, vocabulary_size: int, seed: int) -> Net:
 def new_tokenizer(method: TranslatorOptions, texts: Iterable[str], run: Run) -> SubwordTokenizer:
     """Train the tokenizer that the options choose."""
     if method.tokenizer == "bpe":
-        return BPE(size=method.vocabulary_size, special_tokens=SPECIAL).train(texts, run)
-    return Characters(special_tokens=SPECIAL).train(texts, run)
+        return BPE(size=method.vocabulary_size, special_tokens=SPECIAL_TOKENS).train(texts, run)
+    return Characters(special_tokens=SPECIAL_TOKENS).train(texts, run)
 
 
 def token_ids(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[list[int]]:

@@ -125,7 +125,7 @@ def smoothed_loss(logits: Tensor, target: Tensor, smoothing: float) -> Tensor:
     )
 
 
-class Translating(Gradient):
+class Translating(GradientLoop):
     """Training with teacher forcing: the decoder sees the correct tokens so far and predicts the next."""
 
     method: TranslatorOptions

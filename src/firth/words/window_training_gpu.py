@@ -145,8 +145,8 @@ class CudaTraining(GPULoop, Training):
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the run."""
-        gpu = self.card
-        metrics = super().figures() | gpu.figures()
+        gpu = self.gpu_tables
+        metrics = super().metrics() | gpu.metrics()
         if gpu.seconds:
             raw = self.tokens.raw_tokens / max(1, len(self.tokens.ids))
             metrics["kernel_words_per_second"] = gpu.words * raw / gpu.seconds

@@ -44,13 +44,13 @@ def command(
     from firth.core import registry
     from firth.core.model import Embeds
     from firth.core.options import build_settings
-    from firth.data.examples import Examples, labelled_rows
+    from firth.data.examples import Examples, labeled_rows
     from firth.data.table import Table
     from firth.evaluate import features
 
     names = split_names(columns)
     examples = Examples(data, text=column, label=label, columns=names)
-    texts, labels, rows = labelled_rows(examples, choose_report(), head == "ridge")
+    texts, labels, rows = labeled_rows(examples, choose_report(), head == "ridge")
     other_features = np.zeros((len(examples), 0))
     if names:
         encoder: Any = build_settings(registry.method("onehot"), {"missing": "mean"})

@@ -148,7 +148,7 @@ def unusual_precision(engine: dict[str, str]) -> str | None:
         return None
 
     device = engine.get("device", "auto")
-    default, given = (chosen_engine(device, precision)[1] for precision in ("auto", engine["precision"]))
+    default, given = (resolve_engine(device, precision)[1] for precision in ("auto", engine["precision"]))
     return None if given == default else given
 
 
