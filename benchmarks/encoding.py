@@ -148,13 +148,15 @@ def padded_peers(model: BertModel, folder: Path) -> dict[str, Encode]:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError:
-        half_precision_dtype = copy.deepcopy(model.net).to("cuda", torch.bfloat16)
+        half_precision_net = copy.deepcopy(model.net).to("cuda", torch.bfloat16)
 
         @torch.inference_mode()
         def compute(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
             tokens, real = torch.from_numpy(ids).cuda(), torch.from_numpy(mask).cuda().bool()
             positions = torch.arange(ids.shape[1], device="cuda").expand_as(tokens)
-            x = narrow.stack(narrow.input(tokens, positions, torch.zeros_like(tokens)), real).float()
+            x = half_precision_net.stack(
+                half_precision_net.input(tokens, positions, torch.zeros_like(tokens)), real
+            ).float()
             pooled = (x * real[..., None]).sum(1) / real.sum(1, keepdim=True)
             return torch.nn.functional.normalize(pooled, dim=-1).cpu().numpy()
 

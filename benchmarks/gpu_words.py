@@ -383,15 +383,15 @@ def plain_torch(bench: Bench, seed: int) -> None:
     signs = torch.tensor([1.0] + [-1.0] * 5, device=card)
     spent = 0.0
     for epoch in range(epochs):
-        laid = windows.lay(raw, starts, 0, 0, len(raw), mix((seed * GOLDEN + epoch + 1) & MASK))
+        prepared = windows.prepare(raw, starts, 0, 0, len(raw), mix((seed * GOLDEN + epoch + 1) & MASK))
         float(windows.inputs[0, 0])  # waits for the GPU
         began = time.perf_counter()
-        for begin in range(0, len(laid.ids), batch):
-            positions = torch.arange(begin, min(begin + batch, len(laid.ids)), device=card)
-            span = laid.spans[positions, None]
+        for begin in range(0, len(prepared.ids), batch):
+            positions = torch.arange(begin, min(begin + batch, len(prepared.ids)), device=card)
+            span = prepared.spans[positions, None]
             near = (offsets >= -(span & 0xFFFF)) & (offsets <= span >> 16)
-            contexts = laid.ids[(positions[:, None] + offsets).clamp(0, len(laid.ids) - 1)].long()
-            targets = laid.targets[positions].long()
+            contexts = prepared.ids[(positions[:, None] + offsets).clamp(0, len(prepared.ids) - 1)].long()
+            targets = prepared.targets[positions].long()
             both = near[:, :, None] & (targets >= 0)[:, None, :]
             targets = targets.clamp(min=0)
             x, y = windows.inputs[contexts], windows.outputs[targets]

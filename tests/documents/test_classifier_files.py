@@ -146,7 +146,6 @@ def test_fasttext_opens_quantized_classifiers(labeled, tmp_path):
     same_predictions(tmp_path / "again.ftz", firth.load(tmp_path / "again.ftz"))
     with refuses("conflicting_options"):  # a pruned model cannot be written as .bin
         export(mine, tmp_path / "m.bin")
-    assert refused.value.code == "conflicting_options"
 
 
 def test_exporting_another_tokenizer_warns():

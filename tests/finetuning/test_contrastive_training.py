@@ -257,7 +257,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, monkeypatch):
 def test_the_maximum_length_is_that_of_the_base_unless_given(tmp_path: Path):
     base = tiny_bert()
     model = firth.SentenceEncoder().fit(SENTENCES[:40], ONE, base)
-    assert model.method.max_length == base.size.max_positions == 128 and model.training["automatic"] == {"max_length": 128}
+    assert model.method.max_length == base.size.max_positions == 128 and model.training["automatic"] == {
+        "max_length": 128
+    }
     short = firth.SentenceEncoder().fit(SENTENCES[:40], ONE, base.with_pooling(max_tokens=40))
     assert short.method.max_length == short.pooling.max_tokens == 40
     explicit = firth.SentenceEncoder(max_length=30).fit(SENTENCES[:40], ONE, base)

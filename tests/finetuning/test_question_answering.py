@@ -229,9 +229,8 @@ def test_squad_files_are_read(tmp_path):
     assert first == Question("q0", "who ?", "the old king and the king", ("king", "old king"), (8, 4))
     assert second.answers == ()
     (tmp_path / "bad.json").write_text('{"data": [{"paragraphs": [{}]}]}')
-    with refuses("malformed_data", path=tmp_path / "bad.json", reason_type="KeyError"):
+    with refuses("malformed_data", path=tmp_path / "bad.json", reason="missing key 'qas'"):
         firth.Questions(tmp_path / "bad.json")
-    assert error.value.code == "malformed_data" and error.value.values["reason"] == "missing key 'qas'"
     for start in ("8", 8.5, [8]):
         (tmp_path / "bad.json").write_text(json.dumps(squad([[{"text": "king", "answer_start": start}]])))
         with refuses("malformed_data", path=tmp_path / "bad.json", reason_type="TypeError"):

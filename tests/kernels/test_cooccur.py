@@ -78,7 +78,7 @@ def test_counts_are_independent_of_shards_and_threads(documents, window, shard, 
     results = []
     for variant in (plan, plan._replace(shard=shard, spare=1)):  # one shard; many shards with the smallest buffers
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cooccur, "make_plan", lambda *_, variant=variant: variant)
+            patch.setattr(cooccurrence, "make_plan", lambda *_, variant=variant: variant)
             results.append(Cooccurrence.count(tokens, window=window, run=firth.Run(threads=threads)))
     twin = kernel.count_twin(ids, starts, 71, kernel.weights("harmonic", window, len(ids)))
     for result in results:

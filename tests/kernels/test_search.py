@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from firth import kernels
-from firth.kernels.search import SearchResult, Sketch, search_rows, search_twin, sketch_rows, sketch_twin
+from firth.kernels.search import SearchResult, Sketch, search_rows, search_twin, quantize_rows, sketch_twin
 
 SHAPES = [  # rows, dim, queries, k
     (1, 1, 1, 1),
@@ -80,7 +80,7 @@ def test_result_is_independent_of_threads(isa):
     assert one.scores.tobytes() == three.scores.tobytes() and one.rows.tobytes() == three.rows.tobytes()
 
 
-# ---- with a sketch ----
+# ---- with a quantized ----
 
 
 @pytest.mark.parametrize(("rows", "dim"), [(0, 5), (1, 1), (70, 7), (40, 64), (300, 50)])
@@ -89,7 +89,7 @@ def test_sketch_equals_twin(rows, dim):
     matrix[1::5] *= 1e30
     matrix[2::5] *= 1e-30
     matrix[3::5] = 0
-    actual, expected = sketch_rows(matrix), sketch_twin(matrix)
+    actual, expected = quantize_rows(matrix), sketch_twin(matrix)
     assert np.array_equal(actual.steps, expected.steps) and np.array_equal(actual.sums, actual.codes.sum(axis=1))
     assert np.abs(actual.codes.astype(int) - expected.codes).max(initial=0) <= 1  # ties may round either way
     np.testing.assert_allclose(actual.errors, expected.errors, rtol=1e-5, atol=2e-37)
@@ -100,17 +100,17 @@ def test_sketch_equals_twin(rows, dim):
 def test_errors_and_norms_are_upper_bounds():
     matrix, *_ = make_data(3000, 33, 1)
     matrix[::7] *= 1e-20
-    sketch, exact = sketch_rows(matrix), matrix.astype(np.float64)
-    actual = np.linalg.norm(exact - sketch.steps[:, None].astype(np.float64) * sketch.codes[:, :33], axis=1)
-    assert (sketch.errors >= actual).all() and (sketch.norms >= np.linalg.norm(exact, axis=1)).all()
-    assert (actual <= sketch.steps.astype(np.float64) / 2 * np.sqrt(33) * 1.001).all()  # half a step per element
+    quantized, exact = quantize_rows(matrix), matrix.astype(np.float64)
+    actual = np.linalg.norm(exact - quantized.steps[:, None].astype(np.float64) * quantized.codes[:, :33], axis=1)
+    assert (quantized.errors >= actual).all() and (quantized.norms >= np.linalg.norm(exact, axis=1)).all()
+    assert (actual <= quantized.steps.astype(np.float64) / 2 * np.sqrt(33) * 1.001).all()  # half a step per element
 
 
 @cache
 def datasets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return rows and queries by name, some with scores that the bounds can hardly separate.
 
-    Each matrix has a million values, enough for a search to use its sketch.
+    Each matrix has a million values, enough for a search to use its quantized.
     """
     rng = np.random.default_rng(5)
     rows, dim = 16_500, 64
@@ -135,9 +135,9 @@ def datasets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 @pytest.mark.parametrize("name", list(datasets()))
 @pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
 def test_sketch_does_not_change_the_result(isa, name, metric):
-    """Rows and scores are bitwise equal to those without a sketch, including ties."""
+    """Rows and scores are bitwise equal to those without a quantized, including ties."""
     matrix, queries = datasets()[name]
-    sketch, squared, scales = sketch_rows(matrix), metric == "euclidean", None
+    quantized, squared, scales = quantize_rows(matrix), metric == "euclidean", None
     if metric == "cosine":
         with np.errstate(divide="ignore"):
             lengths = np.linalg.norm(matrix.astype(np.float64), axis=1)
@@ -147,14 +147,14 @@ def test_sketch_does_not_change_the_result(isa, name, metric):
     for some, k, rows in ((queries[:1], 10, None), (queries[:3], 1, listed), (queries, 50, None), (queries, 3, listed)):
         options = {"scales": scales, "listed": rows, "squared": squared, "threads": 2}
         expected = search_rows(matrix, some, k, **options)
-        actual = search_rows(matrix, some, k, sketch=sketch, **options)
+        actual = search_rows(matrix, some, k, quantized=quantized, **options)
         assert np.array_equal(actual.rows, expected.rows) and actual.scores.tobytes() == expected.scores.tobytes()
 
 
 def test_sketch_rules_rows_out(isa):
-    """A wrong sketch, in which the best row is zero, hides that row."""
+    """A wrong quantized, in which the best row is zero, hides that row."""
     matrix, _ = datasets()["normal"]
-    sketch = sketch_rows(matrix)
+    quantized = quantize_rows(matrix)
     query = matrix[5:6]
     assert search_rows(matrix, query, 1, quantized=quantized).rows[0, 0] == 5
     for array in quantized:
@@ -173,8 +173,8 @@ def test_invalid_arrays_raise():
             search_rows(matrix, queries, 1, listed=np.array(listed, dtype=np.int64))
     with pytest.raises(ValueError, match="k and threads"):
         search_rows(matrix, queries, 0)
-    sketch = sketch_rows(matrix)
+    quantized = quantize_rows(matrix)
     with pytest.raises(ValueError, match="one step, sum, error and norm per row"):
-        search_rows(matrix, queries, 1, sketch=Sketch(sketch.codes, *(array[:2] for array in sketch[1:])))
+        search_rows(matrix, queries, 1, quantized=Sketch(quantized.codes, *(array[:2] for array in quantized[1:])))
     with pytest.raises(ValueError, match="the matrix's rows"):
-        search_rows(matrix, queries, 1, sketch=Sketch(sketch.codes[:, :4].copy(), *sketch[1:]))
+        search_rows(matrix, queries, 1, quantized=Sketch(quantized.codes[:, :4].copy(), *quantized[1:]))

@@ -390,7 +390,7 @@ def test_tokenizers_that_do_not_belong(folder):
     with refuses_folder("invalid_tokenizer", tokens="nothing"):
         firth.load(folder)
     (folder / "tokenizer.json").unlink()
-    with refuses("invalid_tokenizer", path=folder):
+    with refuses("invalid_tokenizer", path=folder) as error:
         firth.load(folder)
     assert error.value.code == "invalid_tokenizer" and "tokenizer.json" in error.value.values["expected"]
     (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in TOKENIZER.ids))

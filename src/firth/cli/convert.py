@@ -69,6 +69,8 @@ def command(
 
     protect_inputs(target, source)
     if pickled:
+        from firth.training.network_options import torch_module
+
         count = torch_module("transformers.pickled_weights").convert_pickled(Path(source), Path(target))
         return report(f"{count:,} arrays as safetensors in {target}", arrays=count)
     settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}

@@ -124,7 +124,7 @@ def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool,
 
 def print_notes(model: Any, texts: Corpus, counts: Counter[str], pooling: Pooling | None) -> None:
     """Print notes on unknown words, empty texts, truncation and invalid UTF-8."""
-    from firth.data.corpus import not_utf8
+    from firth.data.corpus import invalid_utf8_note
 
     rows, unit, unknown = counts["rows"], unit_of(model), counts["unknown"]
     if hasattr(model, "net"):  # a network has vectors for unknown tokens and for the empty text
@@ -145,7 +145,7 @@ def print_notes(model: Any, texts: Corpus, counts: Counter[str], pooling: Poolin
             "cut_texts",
         )
     if counts["not_utf8"]:
-        note(not_utf8(counts["not_utf8"], texts), "invalid_utf8")
+        note(invalid_utf8_note(counts["not_utf8"], texts), "invalid_utf8")
 
 
 def unit_of(model: Any) -> str:

@@ -46,12 +46,13 @@ def model_fields(path: str) -> dict[str, Any]:
     from firth.core.model import HasVectors
     from firth.core.saved import read_config
     from firth.core.sketch import KEY
+    from firth.maps.layout_files import saved_layouts
 
     config = None if foreign_config(Path(path)) else read_config(Path(path))
     model = open_model(path)
     training = {name: value for name, value in model.training.items() if name not in ("command", KEY)}
     tables = model.tables if isinstance(model, HasVectors) else {}
-    maps = saved(path) if tables and Path(path).is_dir() else {}
+    maps = saved_layouts(path) if tables and Path(path).is_dir() else {}
     fields = {
         "kind": "model" if config else "model of another library",
         "method": type(model.method).method_name(),
@@ -171,6 +172,7 @@ def tokenizer_fields(path: str) -> dict[str, Any]:
 
 def vector_file_fields(path: Path) -> dict[str, Any]:
     """Return the format and the shape of a vector file."""
+    from firth.data.readers import format_and_compression
     from firth.formats import read_vectors
     from firth.formats.detect import detect
 

@@ -74,6 +74,7 @@ def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
     from firth.core.vectors import Vectors
     from firth.maps import layout, plot_map, saved_layout
     from firth.maps.drawing import check_suffix
+    from firth.maps.layouts import MIN_POINTS
 
     if output:
         check_suffix(output)  # before the computation
@@ -90,7 +91,7 @@ def map_(path: str, output: str | None, as_json: bool, **values: Any) -> None:
     computed = None
     if values["save"]:
         computed = saved_layout(path, values["method"], table=values["table"], restrict=values["restrict"], **settings)
-    elif len(rows) >= LEAST or values["method"] != "pca":  # two or three words have no neighborhoods to preserve
+    elif len(rows) >= MIN_POINTS or values["method"] != "pca":  # two or three words have no neighborhoods to preserve
         computed = layout(Vectors(shown, vectors.matrix[rows]), values["method"], **settings)
     if output:
         plot_map(vectors, shown, output, highlight=highlighted, layout=computed)
@@ -199,7 +200,7 @@ def tree(path: str, k: int, column: str | None, output: str) -> None:
 @picture
 def positions(path: str | None, k: int, dim: int, output: str) -> None:
     """Draw the position vectors of a BERT or GPT, or without MODEL the sinusoids of the Transformer."""
-    from firth.maps import plot_places
+    from firth.maps import plot_positions
     from firth.training.network_options import torch_module
 
     table: Any
@@ -214,7 +215,7 @@ def positions(path: str | None, k: int, dim: int, output: str) -> None:
         if table is None:
             raise unsupported(model, path, "has no position vectors", "bert and gpt models do.")
     title = f"Positions of {Path(path).name}" if path else "Sinusoidal positions"
-    plot_places(table[:k], output, title)
+    plot_positions(table[:k], output, title)
 
 
 def word_counts(path: str, column: str | None) -> Mapping[str, int]:

@@ -83,7 +83,7 @@ def model_path(index: Index | PostgresIndex, given: str | None) -> str:
     """Return the path of the model: as given, or as it was when the index was built."""
     from firth.index import PostgresIndex
 
-    stored = index.facts["model"] if isinstance(index, PostgresIndex) else index.store.manifest.get("model")
+    stored = index.properties["model"] if isinstance(index, PostgresIndex) else index.store.manifest.get("model")
     path = given or (stored or {}).get("path")
     if not path:
         raise FirthError(

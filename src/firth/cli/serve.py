@@ -77,7 +77,7 @@ def serve(
         from firth.server.settings import Settings
     except ModuleNotFoundError as error:
         raise missing_package("The server needs", str(error.name), "server") from None
-    model_paths, index_paths = named(list(models))
+    model_paths, index_paths = parse_paths(list(models))
     settings = Settings(
         models=model_paths,
         indexes=index_paths,

@@ -189,6 +189,8 @@ def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], v
     if world_size() == 1:
         return open_folder(path, texts, folder, settings, values)
 
+    from firth.training.network_options import torch_module
+
     device = torch_module("training.device")
     opened: Shards | FirthError | None = None
     device.join()
@@ -239,6 +241,8 @@ def gather_shards(shards: Shards) -> list[dict[int, dict[str, int]]]:
     """Return, in the first process, what each process wrote. It waits for the others."""
     if world_size() == 1:
         return [shards.done]
+
+    from firth.training.network_options import torch_module
 
     gathered: list[dict[int, dict[str, int]]] = torch_module("training.device").gathered(shards.done)
     return gathered

@@ -103,6 +103,8 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
 def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     """Run the sweep and print its trials."""
     from firth.studies import sweep
+    from firth.studies.space import parse_range
+    from firth.studies.sweeping import check_sweep
 
     def options_given(settings: type) -> dict[str, Any]:
         names = [option.name for option in options_of(settings) if not (settings is Run and option.name == "budget")]
@@ -110,8 +112,8 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
 
     method = build_settings(method_class, options_given(method_class))
     run = Run(**options_given(Run), report=choose_report(values["progress"]))
-    check_first(method, run, Path(values["folder"]))
-    tries = dict(parsed_try(method_class, text) for text in values["tries"]) or None
+    check_sweep(method, run, Path(values["folder"]))
+    tries = dict(parse_range(method_class, text) for text in values["tries"]) or None
     data = DATA_KINDS[method_class.kind].open(values)
     task = task_of(method_class.kind, values, run.seed, data)
     start = open_model(values["start"]) if values["start"] else None
@@ -146,6 +148,7 @@ def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
     from firth.data.examples import Examples
     from firth.data.interactions import Interactions
     from firth.data.labeled_texts import LabeledTexts
+    from firth.data.readers import format_and_compression
     from firth.studies import documents, tasks
 
     given = [name for name in TASKS if values[name]]
@@ -156,7 +159,9 @@ def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
     if task == "documents":
         columns: dict[str, Any] = {"title": values.get("title"), "name": values.get("name"), "column": text_column}
         return tasks.document_task(documents.draw(path, seed=seed, unit=values.get("unit") or "line", **columns), seed)
-    if task == "classification" and kind == "examples" and format_and_compression(Path(path))[0]:  # read as the training data is
+    if (
+        task == "classification" and kind == "examples" and format_and_compression(Path(path))[0]
+    ):  # read as the training data is
         examples = Examples(path, text=text_column or "text", label=values["label"])
         return tasks.labeled_task(zip(examples.texts(), examples.labels(), strict=True), seed)
     if task == "classification":

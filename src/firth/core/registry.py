@@ -105,7 +105,8 @@ def name_of(method_class: type[Method]) -> str:
 
 def stored_method(name: str, options: Mapping[str, Any]) -> Method:
     """The method of a saved folder; names of earlier versions are translated."""
-    method_class = method(renamed.METHODS.get(name, name))
+    current_name = renamed.METHODS.get(name, name)
+    method_class = method(current_name)
     known = [item.name for item in options_of(method_class)]
     built: Method = build_settings(method_class, renamed.current_options(current_name, options, known))
     return built

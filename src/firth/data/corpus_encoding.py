@@ -142,7 +142,7 @@ class CorpusEncoder:
     def notes(self, merged: kernel.Merged, split: str, corpus: Corpus | None) -> list[Note]:
         """Return notes about invalid bytes, unsegmented scripts and words dropped to save memory."""
         notes = []
-        invalid, unsegmented = self.encoder.facts()
+        invalid, unsegmented = self.encoder.statistics()
         if split == "separated" and corpus:  # a Python tokenizer received decoded texts
             invalid += corpus.replaced
         if invalid:

@@ -38,7 +38,7 @@ def count_pretokens(corpus: Corpus, split: str, lowercase: bool, run: Run) -> Pr
             "empty_data", "The corpus has no text to train a tokenizer on: it is empty or has only white space."
         )
     notes = []
-    invalid, _ = encoder.facts()
+    invalid, _ = encoder.statistics()
     if invalid:
         notes.append(Note(invalid_utf8_note(invalid, corpus), "invalid_utf8"))
     if pruned:

@@ -70,11 +70,11 @@ class BPE:
         if self.level == "bytes":
             pretokens = count_corpus(corpus, "gpt2", False, run)
             letters = kernel.alphabet(kernel.Words.of(dict.fromkeys(BYTE_LETTERS.values(), 1)))
-            result = learn_merges(self, pretokens, kernel.start(self.special, letters), run)
+            result = learn_merges(self, pretokens, kernel.initial_tokens(self.special, letters), run)
             return SubwordTokenizer(bytes_engine(*vocabulary_and_merges(result), self.special))
         pretokens = count_corpus(corpus, "bert", self.lowercase, run)
         characters = frequent_characters(self, pretokens, "<unk>", run)
-        result = learn_merges(self, pretokens, kernel.start(self.special, characters, suffix=END_OF_WORD), run)
+        result = learn_merges(self, pretokens, kernel.initial_tokens(self.special, characters, suffix=END_OF_WORD), run)
         return SubwordTokenizer(characters_engine(*vocabulary_and_merges(result), self.special, self.lowercase))
 
 
@@ -99,7 +99,7 @@ class WordPiece:
         load_engine()
         pretokens = count_corpus(corpus, "bert", self.lowercase, run)
         characters = frequent_characters(self, pretokens, "[UNK]", run)
-        result = learn_merges(self, pretokens, kernel.start(self.special_tokens, characters, prefix="##"), run)
+        result = learn_merges(self, pretokens, kernel.initial_tokens(self.special_tokens, characters, prefix="##"), run)
         return SubwordTokenizer(wordpiece_engine(vocabulary_and_merges(result)[0], self.lowercase, self.special_tokens))
 
 
@@ -176,7 +176,7 @@ def frequent_characters(
 ) -> kernel.Alphabet:
     """Return the most frequent characters, and report how many are left out."""
     alphabet = kernel.alphabet(pretokens.words)
-    frequent = kernel.kept(alphabet, settings.max_characters)
+    frequent = kernel.most_frequent(alphabet, settings.max_characters)
     if len(frequent.codes) < len(alphabet.codes):
         left_out, share = len(alphabet.codes) - len(frequent.codes), 1 - frequent.counts.sum() / alphabet.counts.sum()
         run.report.note(
@@ -188,8 +188,8 @@ def frequent_characters(
 
 
 def learn_merges(
-    settings: BPE | WordPiece, pretokens: PretokenCounts, initial: kernel.Start, run: Run
-) -> kernel.Learned:
+    settings: BPE | WordPiece, pretokens: PretokenCounts, initial: kernel.InitialTokens, run: Run
+) -> kernel.TrainedBpe:
     """Learn merges until the vocabulary has the requested size."""
     first, size, name = len(initial.tokens), settings.size, type(settings).__name__
     if first > size:
@@ -203,7 +203,7 @@ def learn_merges(
         )
     run.report.begin("merging", size - first, "tokens")
     try:
-        result = kernel.learn(pretokens.words, initial, size, settings.min_count, run.report.step)
+        result = kernel.train(pretokens.words, initial, size, settings.min_count, run.report.step)
     finally:
         run.report.end()
     if len(result.tokens) < size:
@@ -215,7 +215,7 @@ def learn_merges(
     return result
 
 
-def vocabulary_and_merges(result: kernel.Learned) -> tuple[dict[str, int], list[tuple[str, str]]]:
+def vocabulary_and_merges(result: kernel.TrainedBpe) -> tuple[dict[str, int], list[tuple[str, str]]]:
     """Return the vocabulary and the merges for the engine; if a pair was merged twice, the last merge counts."""
     pairs: dict[tuple[int, int], None] = {}
     for merge in result.merges:

@@ -36,7 +36,7 @@ from firth.kernels import text as text_kernel
 from firth.kernels._native import LabelPredictor
 from firth.kernels.product import ProductCodes
 from firth.kernels.subwords import END_OF_LINE, ngrams
-from firth.training.baselines import Bags, Part, affordable, shares
+from firth.training.baselines import Bags, BaselineComparison, Part, affordable, compare_labels, shares
 from firth.words.fasttext_model import within
 from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
 
@@ -130,11 +130,11 @@ class ClassifierModel(TextModel):
         return rows_of_buckets(self.method, words, buckets, zero_row=len(self.inputs) > rows)
 
     @cached_property
-    def _predictors(self) -> dict[bool, Labeller]:
+    def _predictors(self) -> dict[bool, LabelPredictor]:
         """Native predictors, by whether they tokenize; created at their first use."""
         return {}
 
-    def _prepare(self, texts: Texts) -> tuple[Labeller, NDArray[np.uint8], NDArray[np.int64]]:
+    def _prepare(self, texts: Texts) -> tuple[LabelPredictor, NDArray[np.uint8], NDArray[np.int64]]:
         """Return the predictor for these texts, the texts as bytes, and the end of each text."""
         check_texts(texts, lists=True)
         native = self._native and all(isinstance(text, str) for text in texts)
@@ -143,13 +143,13 @@ class ClassifierModel(TextModel):
         ends = np.cumsum(np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)))
         return self.predictor(native), text_kernel.as_bytes(b"".join(parts)), ends.astype(np.int64)
 
-    def predictor(self, native: bool) -> Labeller:
+    def predictor(self, native: bool) -> LabelPredictor:
         """Return the native predictor. If `native`, it tokenizes text; otherwise each token must end with NUL."""
         if native not in self._predictors:
             self._predictors[native] = self._new_predictor(native)
         return self._predictors[native]
 
-    def _new_predictor(self, native: bool) -> Labeller:
+    def _new_predictor(self, native: bool) -> LabelPredictor:
         method, count = self.method, len(self.labels)
         rows = self._bucket_rows
         outputs = kernel.new_outputs(count, method.dim)

@@ -70,7 +70,7 @@ class DocumentOptions(WordOptions):
             )
         started = time.monotonic()
         tokens = self.read(data, run, keys=True)
-        rows = count_words(tokens.ids, tokens.starts, len(tokens.vocabulary), run.cores, room=allocate)
+        rows = count_words(tokens.ids, tokens.starts, len(tokens.vocabulary), run.cores, allocate=allocate)
         lengths = np.diff(tokens.starts).astype(np.float64)
         idf = inverse_frequencies(rows, len(tokens.vocabulary), self.weights().idf)
         average = float(lengths.mean())

@@ -91,9 +91,9 @@ class TunedModel(Model):
         unknown = np.array([each.count(unknown_id) for each in ids], np.int64)
         return Pooled(self.embed(texts), np.array([len(each) for each in ids], np.int64) - unknown, unknown)
 
-    def words(self, texts: Sequence[str], *settings: Any, **more: Any) -> list[WordsInContext]:
+    def word_vectors(self, texts: Sequence[str], *settings: Any, **more: Any) -> list[WordsInContext]:
         """Return the words of each text with their contextual vectors from the fine-tuned base."""
-        return self.base.words(texts, *settings, **more)
+        return self.base.word_vectors(texts, *settings, **more)
 
     def static(self, data: Any, words: int | Sequence[str] = 20_000, **settings: Any) -> Vectors:
         """Return one vector per word: the mean of its contextual vectors in `data`."""
@@ -103,9 +103,9 @@ class TunedModel(Model):
         """Return the averaged contextual vectors of words, as the base computes them."""
         return self.base.averaged(*data, **settings)
 
-    def senses(self, texts: Sequence[str], word: str, pieces: str = "mean") -> Senses:
+    def senses(self, texts: Sequence[str], word: str, subword_pooling: str = "mean") -> Senses:
         """Return the occurrences of `word` in `texts`, grouped by their contextual vectors."""
-        return self.base.senses(texts, word, pieces)
+        return self.base.senses(texts, word, subword_pooling)
 
     def attention(self, text: str, other: str | None = None) -> Attention:
         """Return the attention weights of all layers and heads for a text or a pair."""

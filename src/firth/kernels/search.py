@@ -23,7 +23,7 @@ class SearchResult(NamedTuple):
     rows: NDArray[np.int64]
 
 
-class Sketch(NamedTuple):
+class QuantizedRows(NamedTuple):
     """An int8 copy of a matrix that lets a search rule out most rows: row r is about `steps[r] * codes[r]`."""
 
     codes: NDArray[np.int8]  # rows × dim, zero-padded to a multiple of 4 columns
@@ -33,17 +33,17 @@ class Sketch(NamedTuple):
     norms: FloatArray  # upper bound of |row|
 
 
-def quantize_rows(matrix: FloatArray) -> Sketch:
+def quantize_rows(matrix: FloatArray) -> QuantizedRows:
     """Quantize each row to int8, in steps of 1/127 of its largest absolute value."""
     rows, dim = matrix.shape
     steps, errors, norms = (np.empty(rows, dtype=np.float32) for _ in range(3))
     codes = np.empty((rows, -(-dim // 4) * 4), dtype=np.int8)
-    sketch = Sketch(codes, steps, np.empty(rows, dtype=np.int32), errors, norms)
+    sketch = QuantizedRows(codes, steps, np.empty(rows, dtype=np.int32), errors, norms)
     _native.code_rows(np.ascontiguousarray(matrix), *sketch)
     return sketch
 
 
-def quantize_twin(matrix: FloatArray) -> Sketch:
+def quantize_twin(matrix: FloatArray) -> QuantizedRows:
     """`sketch_rows` in NumPy."""
     rows, dim = matrix.shape
     steps = np.abs(matrix).max(axis=1, initial=0) / np.float32(127)
@@ -69,12 +69,12 @@ def search_rows(
 ) -> SearchResult:
     """Return the `k` best rows of a float32 or float16 matrix for each query.
 
-    `listed` (ascending) restricts the search to these rows. A sketch of the matrix does not change the result: it rules
+    `listed` (ascending) restricts the search to these rows. `quantized` does not change the result: it rules
     out most rows by their int8 codes (cpp/sift.cpp), and only the rest is read in full.
     """
     result = _empty_result(len(queries), k)
     bits = matrix.view(np.uint16) if matrix.dtype == np.float16 else matrix
-    _native.search(bits, np.ascontiguousarray(queries), scales, listed, squared, sketch, *result, threads)
+    _native.search(bits, np.ascontiguousarray(queries), scales, listed, squared, quantized, *result, threads)
     return result
 
 

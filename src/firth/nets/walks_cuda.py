@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.kernels.predict import alias_table
-from firth.kernels.walks import Links
+from firth.kernels.walks import MIN_TRIES, WALK_SALT, Links
 from firth.nets.windows_cuda import GOLDEN, mix
 
-TRIES = tl.constexpr(FEWEST_TRIES)
+TRIES = tl.constexpr(MIN_TRIES)
 BLOCK = 128  # walks per program
 FAR, BACK, HEIGHT, EXCESS, LOW = (tl.constexpr(index) for index in range(5))  # columns of the rule table
 
@@ -203,7 +203,7 @@ class CudaWalks:
         far, back = 1 / q, 1 / p
         height = max(1.0, far)
         rule = [far, back, height, max(0.0, back - height), min(1.0, far, back)]
-        walk_seed = (seed + WALKS) % (1 << 64)
+        walk_seed = (seed + WALK_SALT) % (1 << 64)
         out = torch.empty(len(first), walk_length, dtype=torch.int32, device=self.device)
         walk_kernel[(triton.cdiv(len(first), BLOCK),)](
             self.starts, self.neighbors, self.weights, self.alias, self.sums,

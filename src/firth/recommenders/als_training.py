@@ -63,7 +63,7 @@ class Training(Loop):
         if side_number == 0:
             return SliceResult(0.0, 0, epoch_finished)  # the loss of both sides is reported with the items
         if epoch_finished:
-            loss += float(self.sides[0].ridge @ squared(self.sides[0].rows, self.sides[0].fixed))
+            loss += float(self.sides[0].ridge @ squared(self.sides[0].rows, self.sides[0].bias_column))
         starts = side.entries.starts
         return SliceResult(loss, int(starts[last_row] - starts[first_row]), epoch_finished)
 
@@ -86,7 +86,7 @@ class Training(Loop):
         return "the weights are too large for float32; scale them down."
 
 
-def squared(rows: Table, fixed: int) -> NDArray[np.float64]:
+def squared(rows: Table, bias_column: int) -> NDArray[np.float64]:
     """Return |x|² of each row, without the column that is fixed to 1."""
     squares: NDArray[np.float64] = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
     return squares - (1 if bias_column >= 0 else 0)

@@ -194,7 +194,7 @@ class UserTraining(RowTraining):
             inputs, held_out_items = split_histories(select_users(self.entries, users), self.run.seed)
             code = self.user_net.encode(Baskets(*(tensor.to(self.device) for tensor in baskets_of(inputs))))
             targets = Baskets(*(tensor.to(self.device) for tensor in baskets_of(held_out_items)))
-            total += float(self.user_net.surprise(self.user_net.decode(code.mean), targets).sum())
+            total += float(self.user_net.negative_log_likelihood(self.user_net.decode(code.mean), targets).sum())
             items += len(targets.items)
         return {"held_out_loss": total / items} if items else {}
 

@@ -209,6 +209,6 @@ class TranslatorOptions(GradientOptions):
     tokenizer: str = option(
         "bpe", "tokenizer of both languages: subwords (BPE), or characters", choices=("bpe", "characters")
     )
-    vocabulary: int = option(8000, "vocabulary size (bpe)", low=len(SPECIAL_TOKENS) + 256, high=1_000_000)
+    vocabulary_size: int = option(8000, "vocabulary size (bpe)", low=len(SPECIAL_TOKENS) + 256, high=1_000_000)
     label_smoothing: float = option(0.1, "target probability given to the other tokens", low=0, high=0.9)
     held_out: float = option(0.02, "share of pairs held out, if no validation pairs are given", low=0, high=0.5)

@@ -25,7 +25,7 @@ from firth.data.subwords import WordPiece
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert
 from firth.nets.transformer import Block, Size
-from firth.training.gradient_loop import Batch, token_shares
+from firth.training.gradient_loop import Batch, GradientLoop, token_shares
 from firth.transformers.bert_model import BertModel, size_of
 from firth.transformers.masking import Masking, seed_of
 from firth.transformers.next_sentence_pairs import Pairs, make_pairs, short_sentences

@@ -31,6 +31,7 @@ from firth.core.run import Run
 from firth.core.scores import correlation, ranks
 from firth.core.vectors import Matrix, unit_rows
 from firth.data.corpus import Corpus
+from firth.data.pretokens import count_pretokens
 from firth.data.sentences import split_sentences
 from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer
@@ -129,10 +130,10 @@ def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None
     counted: list[tuple[str, int]] = []
     if corpus is not None:
         lowercase = bool((document.get("normalizer") or {}).get("lowercase"))
-        counts_found = count_pretokens(corpus, "bert", lowercase, run)
-        for note in counts_found.notes:
-            run.report.note(note)
-        counted = list(counts_found.words.pairs())
+        pretokens = count_pretokens(corpus, "bert", lowercase, run)
+        for note in pretokens.notes:
+            run.report.note(*note)
+        counted = list(pretokens.words.pairs())
         known = set(tokens)
         new = [word for word, _ in counted if word not in known][:words]
         tokens += new

@@ -16,9 +16,9 @@ from torch.nn import functional
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.stored import finite_rows
-from firth.kernels.write import Net, Writer
+from firth.kernels.write import NO_ROTARY, Net, Writer
 from firth.nets.transformer import Decoder
-from firth.training.gradient_loop import Batch, token_shares
+from firth.training.gradient_loop import Batch, GradientLoop, token_shares
 from firth.training.network_options import GradientOptions
 
 MOST_TOKENS = 32_768  # per batch in memory; larger steps accumulate gradients over several
@@ -213,7 +213,7 @@ class DecodingState:
         x = self.net.embedding(torch.tensor([[token]]), position)[0, 0].numpy()
         block: Any = self.net.stack.blocks[0]
         rotary = block.attention.rotary
-        turns = NOTHING if rotary is None else torch.cat([rotary.cos[position], rotary.sin[position]]).numpy()
+        turns = NO_ROTARY if rotary is None else torch.cat([rotary.cos[position], rotary.sin[position]]).numpy()
         return self.native.write(x, position, turns)
 
 

@@ -10,7 +10,7 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.translation_pairs import as_pairs
-from firth.training.network_options import TranslatorOptions, model_in
+from firth.training.network_options import TranslatorOptions, model_in, torch_module
 
 
 @model_in("transformers.translation_model", "Translator")

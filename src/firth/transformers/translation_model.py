@@ -22,7 +22,7 @@ from firth.data.subwords import BPE, Characters
 from firth.nets.attention import traced_copy
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder, Size
-from firth.training.network_options import TranslatorOptions
+from firth.training.network_options import SPECIAL_TOKENS, TranslatorOptions
 from firth.training.weight_files import with_weights
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.beam_search import Hypothesis, RecurrentDecoder, StepDecoder, TransformerDecoder, beam_search

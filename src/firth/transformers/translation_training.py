@@ -22,7 +22,7 @@ from firth.core.run import Run
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.translation_pairs import Pair, TranslationPairs
 from firth.nets.transformer import EncoderDecoder
-from firth.training.gradient_loop import Batch, token_shares
+from firth.training.gradient_loop import Batch, GradientLoop, token_shares
 from firth.training.network_options import TranslatorOptions
 from firth.training.weight_files import copy_weights
 from firth.transformers.translation_model import (

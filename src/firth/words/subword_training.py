@@ -148,5 +148,5 @@ class SubwordTraining(Training):
     def task(self) -> kernel.Task:
         """Return the kernel's arguments, with the rows of each word."""
         words = self.tokens.vocabulary.tokens
-        pieces = self.subwords.row_lists(words, np.arange(len(words), dtype=np.int32), len(words))
-        return replace(super().task(), pieces=pieces)
+        subwords = self.subwords.row_lists(words, np.arange(len(words), dtype=np.int32), len(words))
+        return replace(super().task(), subwords=subwords)

@@ -32,11 +32,11 @@ def score_labels(
     """Return the scores of predicted labels, or of predicted numbers, for the texts of a file."""
     from firth.cli.predict import classifier, is_regression, read_rows
     from firth.data.labeled_texts import LabeledTexts
-    from firth.data.readers import kind_of
+    from firth.data.readers import format_and_compression
     from firth.evaluate import classification, label_result, number_result
 
     # A fine-tuned model has the labels of a table, where True is true and 01 is 1.
-    is_table = hasattr(model, "columns") and kind_of(Path(file))[0]
+    is_table = hasattr(model, "columns") and format_and_compression(Path(file))[0]
     if not (other or is_table or is_regression(model)):
         return classification(classifier(model, path), LabeledTexts(file, column=column, label=label), k)
     rows = read_rows(model, path, file, column, other, label or "label")

@@ -16,7 +16,7 @@ from firth.core.errors import FirthError
 if TYPE_CHECKING:
     from firth.core.run import Run
     from firth.data.table import Table
-    from firth.evaluate import CompressionResult, Squeezed
+    from firth.evaluate import Compressed, CompressionResult
 
 MAX_WORDS = 1000  # the most frequent words of a corpus are the columns
 TEXT_SUFFIXES = (".txt", ".txt.gz", ".txt.xz")
@@ -136,11 +136,11 @@ def select_rows(table: Table, rows: Any) -> Table:
     return Table(table.arrow().take(rows))
 
 
-def linear_codes(encoder: Any, train: Any, rows: Any, dim: int) -> Iterator[tuple[str, Squeezed]]:
+def linear_codes(encoder: Any, train: Any, rows: Any, dim: int) -> Iterator[tuple[str, Compressed]]:
     """Yield the codes of PCA, and of LSA's decomposition, which does not center the rows."""
     import numpy as np
 
-    from firth.evaluate import Squeezed
+    from firth.evaluate import Compressed
 
     matrix = encoder.transform(train)
     k = min(dim, *matrix.shape)
@@ -153,15 +153,15 @@ def linear_codes(encoder: Any, train: Any, rows: Any, dim: int) -> Iterator[tupl
         rounded = encoder.transform(encoder.inverse(codes @ directions + mean))
         yield (
             name,
-            Squeezed(codes, np.nan_to_num(rounded), None, seconds, directions.size + mean.size * (name == "PCA")),
+            Compressed(codes, np.nan_to_num(rounded), None, seconds, directions.size + mean.size * (name == "PCA")),
         )
 
 
 def network_codes(
     encoder: Any, train: Any, test: Any, dim: int, scaling: str, epochs: int, run: Run
-) -> Iterator[tuple[str, Squeezed]]:
+) -> Iterator[tuple[str, Compressed]]:
     """Yield the codes of an autoencoder and of a VAE."""
-    from firth.evaluate import Squeezed
+    from firth.evaluate import Compressed
     from firth.tables.autoencoder import Autoencoder
     from firth.tables.vae import VAE
 
@@ -172,17 +172,17 @@ def network_codes(
         sampled = encoder.transform(model.sample(len(test), seed=run.seed)) if method is VAE else None
         yield (
             method.__name__,
-            Squeezed(model.transform(test), rebuilt, sampled, seconds, model.training["parameters"]),
+            Compressed(model.transform(test), rebuilt, sampled, seconds, model.training["parameters"]),
         )
 
 
 def with_baselines(result: CompressionResult, rows: Any, independent: Any, labels: Any, seed: int) -> CompressionResult:
     """Add two baselines: the uncompressed rows, and rows whose columns are drawn independently."""
-    from firth.evaluate import CompressionResult, Squeezed, compression, two_sample
+    from firth.evaluate import Compressed, CompressionResult, compression, two_sample
 
-    uncompressed = compression(rows, {"the rows themselves": Squeezed(rows)}, labels, k=result.k, seed=seed)
+    uncompressed = compression(rows, {"the rows themselves": Compressed(rows)}, labels, k=result.k, seed=seed)
     empty = next(iter(uncompressed.scores.values()))._replace(dim=0, neighbors=float("nan"), probe=float("nan"))
-    drawn = empty._replace(told_apart=two_sample(rows, independent, seed=seed))
+    drawn = empty._replace(two_sample_auc=two_sample(rows, independent, seed=seed))
     return CompressionResult(
         {**uncompressed.scores, **result.scores, "columns drawn alone": drawn}, result.rows, result.k
     )

@@ -148,6 +148,8 @@ def unusual_precision(engine: dict[str, str]) -> str | None:
         return None
 
     device = engine.get("device", "auto")
+    from firth.transformers.text_encoder import resolve_engine
+
     default, given = (resolve_engine(device, precision)[1] for precision in ("auto", engine["precision"]))
     return None if given == default else given
 
@@ -194,9 +196,9 @@ def open_or_create(
             path=path,
             dim=dim,
         )
-    about = {"identity": identity, "finished": False}
+    metadata = {"identity": identity, "finished": False}
     model_path = str(Path(path).resolve())
-    index = location.create(dim=dim, metric=metric, numbers=dtype, model=model, model_path=model_path, about=about)
+    index = location.create(dim=dim, metric=metric, dtype=dtype, model=model, model_path=model_path, metadata=metadata)
     return index, "indexed"
 
 

@@ -34,15 +34,15 @@ def command(
     A picture shows all layers and heads unless --layer is given; the printed table shows the mean of the last layer.
     """
     from firth.core.model import Attends
-    from firth.maps.attention import chosen, place_of, plot_attention, visible, without_marks
+    from firth.maps.attention import head_name, plot_attention, select_weights, visible, without_special_tokens
 
     model = open_model(path)
     if not isinstance(model, Attends):
         raise unsupported(model, path, "has no attention", "bert, gpt and seq2seq models do.")
     attention = model.attention(text, other)
     if no_special_tokens:
-        attention = without_marks(attention)
-    selected = chosen(attention, layer, head)
+        attention = without_special_tokens(attention)
+    selected = select_weights(attention, layer, head)
     if output:
         plot_attention(attention, output, layer, head)
     if as_json:
@@ -53,10 +53,10 @@ def command(
         click.echo(output)
     else:
         last = len(attention.weights) if layer is None else layer
-        click.echo(f"{place_of(last, head)}\n")
+        click.echo(f"{head_name(last, head)}\n")
         names = [visible(key) for key in attention.keys]
         rows = [
             [visible(query), *(f"{weight:.2f}" for weight in row)]
-            for query, row in zip(attention.queries, chosen(attention, last, head), strict=True)
+            for query, row in zip(attention.queries, select_weights(attention, last, head), strict=True)
         ]
         print_table(["", *names], rows, numbers=range(1, len(names) + 1))

@@ -47,7 +47,7 @@ def command(path: str, table: str, k: int, output: str | None, errors: str | Non
     if errors:
         columns = {name: row_errors.cells[:, position] for position, name in enumerate(row_errors.columns)}
         write_table(Table({"row": range(1, len(rows) + 1), "error": row_errors.rows, **columns}), errors)
-    outliers = [{"row": row + 1, "error": error, "column": column} for row, error, column in row_errors.odd(k)]
+    outliers = [{"row": row + 1, "error": error, "column": column} for row, error, column in row_errors.outliers(k)]
     means = dict(zip(row_errors.columns, row_errors.cells.mean(axis=0).tolist(), strict=True))
     if as_json:
         print_json({"rows": len(rows), "error": float(row_errors.rows.mean()), "columns": means, "odd": outliers})

@@ -71,12 +71,12 @@ def document(senses: Senses) -> dict[str, object]:
 
 def show(senses: Senses) -> None:
     """Print the texts with the word marked and one row per layer; with many pairs, the last layer as a matrix."""
-    from firth.maps.senses import labels_of, marked
+    from firth.maps.senses import highlight_word, occurrence_labels
 
-    names = labels_of(senses)
+    names = occurrence_labels(senses)
     width = max(map(len, names))
     for name, occurrence in zip(names, senses.occurrences, strict=True):
-        click.echo(f"{name:<{width}}  {marked(senses.texts[occurrence.text], occurrence)}")
+        click.echo(f"{name:<{width}}  {highlight_word(senses.texts[occurrence.text], occurrence)}")
     click.echo()
     pairs = [(a, b) for a in range(len(names)) for b in range(a + 1, len(names))]
     means = [sum(layer[pair] for pair in pairs) / len(pairs) for layer in senses.distances]

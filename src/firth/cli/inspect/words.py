@@ -90,7 +90,7 @@ def command(
       firth inspect words bert notes.txt -o w.vec --static   one vector per word, for `firth query`
     """
     from firth.core.model import Contextual
-    from firth.data.corpus import Corpus, not_utf8
+    from firth.data.corpus import Corpus, invalid_utf8_note
 
     protect_inputs(output, path, *data)
     if not static and any(value is not None for value in (max_words, word_list, max_contexts)):
@@ -110,7 +110,7 @@ def command(
         raise unsupported(model, path, "has one vector per word", "bert and gpt models have one per occurrence.")
     corpus = Corpus(*data, unit=unit, column=column, key=key)
     protect_inputs(output, *(source.name for source in corpus.sources))
-    settings = {"layers": parse_layers(layers), "combine": combine, "pieces": subwords}
+    settings = {"layers": parse_layers(layers), "combine": combine, "subword_pooling": subwords}
     if static:
         words = max_words or MAX_WORDS if word_list is None else read_words(word_list)
         counts = write_static(model, corpus, str(output), words, max_contexts or MAX_CONTEXTS, settings)
@@ -118,7 +118,7 @@ def command(
         counts = write_words(model, corpus, output, {**settings, "windows": windows})
     counts |= {"not_utf8": corpus.replaced, "output": output}
     if corpus.replaced:
-        note(not_utf8(corpus.replaced, corpus), "invalid_utf8")
+        note(invalid_utf8_note(corpus.replaced, corpus), "invalid_utf8")
     if as_json:
         print_json(counts)
     elif output:
@@ -173,9 +173,9 @@ def write_words(model: Any, corpus: Any, output: str | None, settings: dict[str,
     with open_output(output) as file:
         while batch := list(islice(documents, BATCH)):
             try:
-                contextual = model.words([text for _, text in batch], **settings)
+                contextual = model.word_vectors([text for _, text in batch], **settings)
             except TooLongError as error:
-                raise TooLongError(error.number, error.tokens, error.room, batch[error.number][0]) from None
+                raise TooLongError(error.number, error.tokens, error.max_text_tokens, batch[error.number][0]) from None
             for (key, _), each in zip(batch, contextual, strict=True):
                 head = {"key": key, "words": each.words, "offsets": each.offsets}
                 rows = ", ".join("[" + ", ".join(f"{number:.9g}" for number in row) + "]" for row in each.vectors)

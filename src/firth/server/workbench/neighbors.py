@@ -94,9 +94,9 @@ def model_analogy(name: str, vectors: Vectors, body: AnalogyBody) -> dict[str, A
         "name": name,
         "steps": [{"name": step, "hits": hit_list(hits)} for step, hits in result.steps],
         "answers": hit_list(result.answers),
-        "given": [asdict(corner) for corner in result.given],
+        "given": [asdict(corner) for corner in result.inputs],
         "target": asdict(result.target),
-        "projected": [asdict(corner) for corner in result.found],
+        "projected": [asdict(corner) for corner in result.answer_corners],
     }
 
 

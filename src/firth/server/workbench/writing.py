@@ -62,12 +62,12 @@ def write(body: WriteBody, request: Request) -> dict[str, Any]:
     """Generate the next tokens, each with its candidates, and return the tokens so far."""
     model: Generates = model_with(request, body.model, "generates", "gpt models generate text")
     settings = {name: getattr(body, name) for name in ("temperature", "top_k", "top_p", "seed")}
-    generated = model.write(body.prompt, body.taken, body.tokens, body.k, **settings)
+    generated = model.generate_tokens(body.prompt, body.taken, body.tokens, body.k, **settings)
     steps = [
         {"token": step.token._asdict(), "candidates": [token._asdict() for token in step.candidates]}
         for step in generated
     ]
-    return {"steps": steps, "taken": [token._asdict() for token in model.taken(body.prompt, body.taken)]}
+    return {"steps": steps, "taken": [token._asdict() for token in model.token_probabilities(body.prompt, body.taken)]}
 
 
 @router.post("/answer")
