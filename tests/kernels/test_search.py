@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from firth import kernels
-from firth.kernels.search import SearchResult, Sketch, search_rows, search_twin, quantize_rows, sketch_twin
+from firth.kernels.search import QuantizedRows, SearchResult, quantize_rows, quantize_twin, search_rows, search_twin
 
 SHAPES = [  # rows, dim, queries, k
     (1, 1, 1, 1),
@@ -80,7 +80,7 @@ def test_result_is_independent_of_threads(isa):
     assert one.scores.tobytes() == three.scores.tobytes() and one.rows.tobytes() == three.rows.tobytes()
 
 
-# ---- with a quantized ----
+# ---- with quantized rows ----
 
 
 @pytest.mark.parametrize(("rows", "dim"), [(0, 5), (1, 1), (70, 7), (40, 64), (300, 50)])
@@ -89,7 +89,7 @@ def test_sketch_equals_twin(rows, dim):
     matrix[1::5] *= 1e30
     matrix[2::5] *= 1e-30
     matrix[3::5] = 0
-    actual, expected = quantize_rows(matrix), sketch_twin(matrix)
+    actual, expected = quantize_rows(matrix), quantize_twin(matrix)
     assert np.array_equal(actual.steps, expected.steps) and np.array_equal(actual.sums, actual.codes.sum(axis=1))
     assert np.abs(actual.codes.astype(int) - expected.codes).max(initial=0) <= 1  # ties may round either way
     np.testing.assert_allclose(actual.errors, expected.errors, rtol=1e-5, atol=2e-37)
@@ -110,7 +110,7 @@ def test_errors_and_norms_are_upper_bounds():
 def datasets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Return rows and queries by name, some with scores that the bounds can hardly separate.
 
-    Each matrix has a million values, enough for a search to use its quantized.
+    Each matrix has a million values, enough for a search to use quantized rows.
     """
     rng = np.random.default_rng(5)
     rows, dim = 16_500, 64
@@ -135,7 +135,7 @@ def datasets() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 @pytest.mark.parametrize("name", list(datasets()))
 @pytest.mark.parametrize("metric", ["cosine", "dot", "euclidean"])
 def test_sketch_does_not_change_the_result(isa, name, metric):
-    """Rows and scores are bitwise equal to those without a quantized, including ties."""
+    """Rows and scores are bitwise equal to those without quantized rows, including ties."""
     matrix, queries = datasets()[name]
     quantized, squared, scales = quantize_rows(matrix), metric == "euclidean", None
     if metric == "cosine":
@@ -175,6 +175,9 @@ def test_invalid_arrays_raise():
         search_rows(matrix, queries, 0)
     quantized = quantize_rows(matrix)
     with pytest.raises(ValueError, match="one step, sum, error and norm per row"):
-        search_rows(matrix, queries, 1, quantized=Sketch(quantized.codes, *(array[:2] for array in quantized[1:])))
+        short = QuantizedRows(quantized.codes, *(array[:2] for array in quantized[1:]))
+        search_rows(matrix, queries, 1, quantized=short)
+            matrix, queries, 1, quantized=QuantizedRows(quantized.codes, *(array[:2] for array in quantized[1:]))
+        )
     with pytest.raises(ValueError, match="the matrix's rows"):
-        search_rows(matrix, queries, 1, quantized=Sketch(quantized.codes[:, :4].copy(), *quantized[1:]))
+        search_rows(matrix, queries, 1, quantized=QuantizedRows(quantized.codes[:, :4].copy(), *quantized[1:]))

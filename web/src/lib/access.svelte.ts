@@ -9,7 +9,9 @@ class Access {
   refused = $state(false); // whether the page must ask for the token
 
   constructor() {
-    const given = document.querySelector<HTMLMetaElement>(`meta[name="${NAME}"]`)?.content || new URLSearchParams(location.search).get("token");
+    const given =
+      document.querySelector<HTMLMetaElement>(`meta[name="${NAME}"]`)?.content ||
+      new URLSearchParams(location.search).get("token");
     if (location.search) history.replaceState(null, "", location.pathname + location.hash);
     if (given) this.keep(given);
     else this.token = this.#stored();

@@ -86,7 +86,12 @@ export async function file(path: string, body: unknown): Promise<[Blob, Headers]
 }
 
 /** Downloads binary numbers with the response headers; `soFar` gets the progress while they are computed. */
-export async function bytes<T>(path: string, query: Query, signal: AbortSignal, soFar: (progress: T) => void): Promise<[ArrayBuffer, Headers]> {
+export async function bytes<T>(
+  path: string,
+  query: Query,
+  signal: AbortSignal,
+  soFar: (progress: T) => void,
+): Promise<[ArrayBuffer, Headers]> {
   for (;;) {
     const answer = await call(address(path, query), { signal });
     if (answer.status !== 202) return [await answer.arrayBuffer(), answer.headers];

@@ -62,7 +62,11 @@ export function strongest(attention: Attention): { layer: number; head: number; 
     heads.forEach((rows, head) =>
       rows.forEach((row, query) =>
         row.forEach((weight, key) => {
-          const far = cross || (Math.abs(query - key) > 1 && !attention.special[query] && attention.queries[query] !== attention.keys[key]);
+          const far =
+            cross ||
+            (Math.abs(query - key) > 1 &&
+              !attention.special[query] &&
+              attention.queries[query] !== attention.keys[key]);
           const words = isWord(attention.queries[query]) && isWord(attention.keys[key]) && !attention.special[key];
           const worth = weight * (cross ? 1 : 1 + Math.abs(query - key) / 10); // distant pairs are more informative
           if (worth > result.worth && far && words) Object.assign(result, { layer, head, query, worth });

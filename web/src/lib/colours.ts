@@ -1,7 +1,29 @@
 // Colors of series and groups: distinguishable for color-blind readers, on light and dark backgrounds.
 
-const LIGHT = ["#0c6a70", "#c2571a", "#6a4fb3", "#a8336a", "#5b7a12", "#2a63c4", "#8a6100", "#b3303a", "#3d7f52", "#6b6862"];
-const DARK = ["#4fc3bf", "#f0a266", "#b3a0f0", "#f08ab8", "#b3cf5e", "#82b0ff", "#e5c158", "#ff9089", "#86d19b", "#b5b1a8"];
+const LIGHT = [
+  "#0c6a70",
+  "#c2571a",
+  "#6a4fb3",
+  "#a8336a",
+  "#5b7a12",
+  "#2a63c4",
+  "#8a6100",
+  "#b3303a",
+  "#3d7f52",
+  "#6b6862",
+];
+const DARK = [
+  "#4fc3bf",
+  "#f0a266",
+  "#b3a0f0",
+  "#f08ab8",
+  "#b3cf5e",
+  "#82b0ff",
+  "#e5c158",
+  "#ff9089",
+  "#86d19b",
+  "#b5b1a8",
+];
 
 export function colours(theme: "light" | "dark"): string[] {
   return theme === "dark" ? DARK : LIGHT;
@@ -20,7 +42,9 @@ export function rgb(hex: string): [number, number, number] {
 }
 
 // Viridis, at nine points.
-const SCALE = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"].map(rgb);
+const SCALE = ["#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725"].map(
+  rgb,
+);
 
 /** A value from 0 to 1 as a color. */
 export function scale(share: number): [number, number, number] {

@@ -5,7 +5,12 @@ export function count(number: number): string {
 
 /** 1234567 -> 1.23M. */
 export function human(number: number): string {
-  for (const [size, letter] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]] as const)
+  for (const [size, letter] of [
+    [1e12, "T"],
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e3, "k"],
+  ] as const)
     if (Math.abs(number) >= 0.9995 * size) return `${Number((number / size).toPrecision(3))}${letter}`;
   return String(Number(number.toPrecision(3)));
 }

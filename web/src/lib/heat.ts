@@ -23,7 +23,8 @@ export function paint(
     for (let column = 0; column < columns; column++) {
       const value = Math.min(Math.max(share(row, column), 0), 1);
       const position = 4 * (row * columns + column);
-      for (let part = 0; part < 3; part++) image.data[position + part] = (low[part] ?? 0) + ((high[part] ?? 0) - (low[part] ?? 0)) * value;
+      for (let part = 0; part < 3; part++)
+        image.data[position + part] = (low[part] ?? 0) + ((high[part] ?? 0) - (low[part] ?? 0)) * value;
       image.data[position + 3] = 255;
     }
   context.putImageData(image, 0, 0);
@@ -39,7 +40,8 @@ export function paintSigned(canvas: HTMLCanvasElement, numbers: number[], most: 
   numbers.forEach((number, position) => {
     const share = Math.min(Math.abs(number) / (most || 1), 1);
     const end = number < 0 ? below : above;
-    for (let part = 0; part < 3; part++) image.data[4 * position + part] = (zero[part] ?? 0) + ((end[part] ?? 0) - (zero[part] ?? 0)) * share;
+    for (let part = 0; part < 3; part++)
+      image.data[4 * position + part] = (zero[part] ?? 0) + ((end[part] ?? 0) - (zero[part] ?? 0)) * share;
     image.data[4 * position + 3] = 255;
   });
   context.putImageData(image, 0, 0);

@@ -25,13 +25,16 @@ export interface Cell {
 
 /** The projection of a code onto the plane. */
 export function seen(space: Space, code: number[]): [number, number] {
-  const along = (axis: number[] = []) => axis.reduce((sum, part, position) => sum + part * ((code[position] ?? 0) - (space.center[position] ?? 0)), 0);
+  const along = (axis: number[] = []) =>
+    axis.reduce((sum, part, position) => sum + part * ((code[position] ?? 0) - (space.center[position] ?? 0)), 0);
   return [along(space.axes[0]), along(space.axes[1])];
 }
 
 /** The code after a step on the plane; orthogonal components do not change. */
 export function moved(space: Space, code: number[], x: number, y: number): number[] {
-  return code.map((number, position) => number + x * (space.axes[0]?.[position] ?? 0) + y * (space.axes[1]?.[position] ?? 0));
+  return code.map(
+    (number, position) => number + x * (space.axes[0]?.[position] ?? 0) + y * (space.axes[1]?.[position] ?? 0),
+  );
 }
 
 /** The square of the plane with most points, with a margin. */
@@ -43,6 +46,9 @@ export function frame(space: Space): { x: [number, number]; y: [number, number] 
   };
   const [x, y] = [side(0), side(1)];
   const half = Math.max(x[1] - x[0], y[1] - y[0], 1e-6) * 0.56;
-  const around = ([low, high]: [number, number]): [number, number] => [(low + high) / 2 - half, (low + high) / 2 + half];
+  const around = ([low, high]: [number, number]): [number, number] => [
+    (low + high) / 2 - half,
+    (low + high) / 2 + half,
+  ];
   return { x: around(x), y: around(y) };
 }

@@ -23,10 +23,18 @@ const MARGIN = 1.1;
 const SAMPLE = 20_000; // points sampled for the initial view
 
 /** The view that shows the central `share` of the points along each axis. */
-export function framed(xy: Float32Array, share: number, width: number, height: number): { target: [number, number]; zoom: number } {
+export function framed(
+  xy: Float32Array,
+  share: number,
+  width: number,
+  height: number,
+): { target: [number, number]; zoom: number } {
   const step = share < 1 ? Math.ceil(xy.length / 2 / SAMPLE) : 1;
   const [x, y] = [0, 1].map((axis) => {
-    const values = Float32Array.from({ length: Math.ceil(xy.length / 2 / step) }, (_, row) => xy[2 * step * row + axis] ?? 0).sort();
+    const values = Float32Array.from(
+      { length: Math.ceil(xy.length / 2 / step) },
+      (_, row) => xy[2 * step * row + axis] ?? 0,
+    ).sort();
     const left = Math.floor(((1 - share) / 2) * (values.length - 1));
     const [low, high] = [values[left] ?? 0, values[values.length - 1 - left] ?? 0];
     return { middle: (low + high) / 2, size: Math.max(1e-3, MARGIN * (high - low)) };
@@ -50,7 +58,8 @@ export class Grid {
       cells[row] = cell;
       this.#starts[cell + 1] = (this.#starts[cell + 1] ?? 0) + 1;
     }
-    for (let cell = 0; cell < CELLS * CELLS; cell++) this.#starts[cell + 1] = (this.#starts[cell + 1] ?? 0) + (this.#starts[cell] ?? 0);
+    for (let cell = 0; cell < CELLS * CELLS; cell++)
+      this.#starts[cell + 1] = (this.#starts[cell + 1] ?? 0) + (this.#starts[cell] ?? 0);
     const filled = this.#starts.slice();
     for (let row = 0; row < count; row++) {
       const cell = cells[row] ?? 0;
@@ -64,7 +73,8 @@ export class Grid {
   count(left: number, bottom: number, right: number, top: number): number {
     let sum = 0;
     for (let down = position(bottom); down <= position(top); down++)
-      sum += (this.#starts[down * CELLS + position(right) + 1] ?? 0) - (this.#starts[down * CELLS + position(left)] ?? 0);
+      sum +=
+        (this.#starts[down * CELLS + position(right) + 1] ?? 0) - (this.#starts[down * CELLS + position(left)] ?? 0);
     return sum;
   }
 
@@ -136,8 +146,12 @@ export function apart(names: Named[], camera: Camera, wide: (name: string) => nu
     const [x, y] = project(camera, one.x, one.y);
     const half = wide(one.name) / 2;
     const across = within(x, half, camera.width);
-    const free = (down: number) => placed.every((other) => Math.abs(other.y - down) >= high || Math.abs(other.x - across) >= half + other.half + 6);
-    const tries = Array.from({ length: 2 * names.length }, (_, turn) => y + (turn % 2 ? -1 : 1) * Math.ceil(turn / 2) * high);
+    const free = (down: number) =>
+      placed.every((other) => Math.abs(other.y - down) >= high || Math.abs(other.x - across) >= half + other.half + 6);
+    const tries = Array.from(
+      { length: 2 * names.length },
+      (_, turn) => y + (turn % 2 ? -1 : 1) * Math.ceil(turn / 2) * high,
+    );
     const down = tries.find((down) => down > high && down < camera.height - 4 && free(down)) ?? y;
     placed.push({ ...one, x: across, y: down, half });
   }
@@ -166,7 +180,14 @@ export interface Label {
 
 /** The visible rows whose labels fit without overlap: `before` first, then (unless these are all) the
  * first rows, which are the most frequent. */
-export function labels(grid: Grid, camera: Camera, keys: string[], before: number[], all: boolean, most: number): Label[] {
+export function labels(
+  grid: Grid,
+  camera: Camera,
+  keys: string[],
+  before: number[],
+  all: boolean,
+  most: number,
+): Label[] {
   const [left, top] = unproject(camera, 0, 0);
   const [right, bottom] = unproject(camera, camera.width, camera.height);
   const others = all ? firstWithin(grid, left, bottom, right, top) : [];
@@ -182,7 +203,8 @@ export function labels(grid: Grid, camera: Camera, keys: string[], before: numbe
     const half = Math.ceil((letters + 14) / wide / 2);
     const cells: number[] = [];
     for (let line = Math.round(y / high); line < Math.round(y / high) + tall; line++)
-      for (let column = Math.round(x / wide) - half; column <= Math.round(x / wide) + half; column++) cells.push(line * 10_000 + column);
+      for (let column = Math.round(x / wide) - half; column <= Math.round(x / wide) + half; column++)
+        cells.push(line * 10_000 + column);
     if (cells.some((cell) => taken.has(cell))) continue;
     for (const cell of cells) taken.add(cell);
     result.push({ row, x, y });

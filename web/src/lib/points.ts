@@ -84,6 +84,9 @@ export class Points extends Layer<Required<Props>> {
 
 /** A layer of points from packed x, y, … and r, g, b, a, … arrays. */
 export function points(xy: Float32Array, colours: Uint8Array, size: number): Points {
-  const attributes = { getPosition: { value: xy, size: 2 }, getFillColor: { value: colours, size: 4, normalized: true } };
+  const attributes = {
+    getPosition: { value: xy, size: 2 },
+    getFillColor: { value: colours, size: 4, normalized: true },
+  };
   return new Points({ id: "points", data: { length: xy.length / 2, attributes }, size } as LayerProps & Props);
 }

@@ -13,7 +13,8 @@ export function download(name: string, content: Blob): void {
 export type Cell = string | number | boolean | null | undefined;
 
 /** Text that a spreadsheet would interpret as a formula (the same rule as in server/workbench/exporting.py), except numbers. */
-const formula = (text: string) => /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text);
+const formula = (text: string) =>
+  /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !/^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text);
 
 /** Saves a CSV for spreadsheets: text that would be interpreted as a formula gets a leading apostrophe. */
 export function saveCsv(name: string, header: string[], rows: Cell[][]): void {
@@ -32,9 +33,24 @@ export function saveCsv(name: string, header: string[], rows: Cell[][]): void {
 }
 
 const SHOWN = [
-  "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap",
-  "stroke-linejoin", "opacity", "font-size", "font-weight", "font-style", "font-family", "text-anchor",
-  "dominant-baseline", "letter-spacing", "visibility", "display",
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "stroke-opacity",
+  "stroke-dasharray",
+  "stroke-linecap",
+  "stroke-linejoin",
+  "opacity",
+  "font-size",
+  "font-weight",
+  "font-style",
+  "font-family",
+  "text-anchor",
+  "dominant-baseline",
+  "letter-spacing",
+  "visibility",
+  "display",
 ];
 
 /** A standalone SVG: computed styles become attributes, and the background is painted. */

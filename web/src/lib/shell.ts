@@ -7,7 +7,10 @@ export function word(text: string): string {
 
 /** A command line without empty arguments. */
 export function command(...words: (string | null | undefined | false)[]): string {
-  return words.filter((one): one is string => !!one).map(word).join(" ");
+  return words
+    .filter((one): one is string => !!one)
+    .map(word)
+    .join(" ");
 }
 
 /** A value as a Python literal. */

@@ -107,7 +107,14 @@ export function trainPython(run: Training, paths: Paths): string {
   const kinds = new Map(run.method.fields.map((field) => [field.name, field.kind]));
   const data = Object.entries(run.data).map(([name, value]) => {
     const kind = kinds.get(name);
-    const read = kind === "columns" ? String(value).split(",").map((one) => one.trim()) : kind === "source" ? paths.source(String(value)) : value;
+    const read =
+      kind === "columns"
+        ? String(value)
+            .split(",")
+            .map((one) => one.trim())
+        : kind === "source"
+          ? paths.source(String(value))
+          : value;
     return [name === "column" && TEXT_COLUMN.has(run.method.kind) ? "text" : name.replace("-column", ""), read];
   });
   const opened = [python(paths.data), keywords(Object.fromEntries(data))].filter(Boolean).join(", ");
