@@ -177,7 +177,5 @@ def test_invalid_arrays_raise():
     with pytest.raises(ValueError, match="one step, sum, error and norm per row"):
         short = QuantizedRows(quantized.codes, *(array[:2] for array in quantized[1:]))
         search_rows(matrix, queries, 1, quantized=short)
-            matrix, queries, 1, quantized=QuantizedRows(quantized.codes, *(array[:2] for array in quantized[1:]))
-        )
     with pytest.raises(ValueError, match="the matrix's rows"):
         search_rows(matrix, queries, 1, quantized=QuantizedRows(quantized.codes[:, :4].copy(), *quantized[1:]))
