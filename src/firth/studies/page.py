@@ -36,7 +36,7 @@ def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
         plots.append(
             (f"share of the 10 nearest that two models agree on: {comparison.overlap_of}", heat_map(comparison))
         )
-    figures = "\n".join(
+    figure_html = "\n".join(
         f"<figure>{picture(figure, f'plot{number}', what)}<figcaption>{html.escape(what)}</figcaption></figure>"
         for number, (what, figure) in enumerate(plots)
     )
@@ -47,7 +47,7 @@ def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
         recommendation=html.escape(recommendation),
         table=table_html(comparison),
         lines="".join(f"<p>{html.escape(line)}</p>" for line in lines),
-        figures=figures,
+        figures=figure_html,
     )
     with new_file(Path(path)) as work:
         work.write_text(page, encoding="utf-8")

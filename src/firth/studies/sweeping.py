@@ -340,9 +340,9 @@ class Deadline:
         self.check_time()
         self.report.begin(f"Trial {self.number}: {task}", total, unit)
 
-    def step(self, done: float, **figures: float) -> None:
+    def step(self, done: float, **metrics: float) -> None:
         self.check_time()
-        self.report.step(done, **figures)
+        self.report.step(done, **metrics)
 
     def end(self) -> None:
         self.report.end()
