@@ -151,7 +151,7 @@ def generation(tokens: int = 200) -> dict[str, Any]:
 
     from firth.transformers.gpt_model import net_of
     from firth.transformers.huggingface_gpt2 import from_gpt2, size_of
-    from firth.transformers.language_modeling import Sampling, continued
+    from firth.transformers.language_modeling import Sampling, generate_ids
 
     torch.manual_seed(0)
     config = GPT2Config(
@@ -165,7 +165,7 @@ def generation(tokens: int = 200) -> dict[str, Any]:
     result: dict[str, list[int]] = {}
 
     def we() -> None:
-        result["firth"] = list(continued(ours, words, prompt, tokens, Sampling(temperature=0), False))
+        result["firth"] = list(generate_ids(ours, words, prompt, tokens, Sampling(temperature=0), False))
 
     def they() -> None:
         with torch.inference_mode():

@@ -51,7 +51,7 @@ def uses(model: Any) -> dict[str, Callable[[], Any]]:
     if isinstance(model, protocols.Answers):
         found["answer"] = lambda: [span.score for span in model.answer(["who sleeps"] * 2, ["the king sleeps", "no"])]
     if isinstance(model, protocols.Contextual):
-        found["words"] = lambda: np.concatenate([text.vectors for text in model.words(TEXTS, layers=[0, -1])])
+        found["words"] = lambda: np.concatenate([text.vectors for text in model.word_vectors(TEXTS, layers=[0, -1])])
     if isinstance(model, protocols.Attends):
         other = "le roi" if isinstance(model, protocols.Translates) else None
         found["attention"] = lambda: model.attention("the king", other).weights

@@ -186,7 +186,7 @@ def test_attention_of_a_pair(call, bert, tmp_path):
 def test_folders_of_other_libraries(call, refused, bert, tmp_path):
     fields = json.loads(call("info", bert, "--json").stdout)
     assert fields["kind"] == "model of another library" and fields["method"] == "bert"
-    assert fields["heads"] == ["pooler", "masked", "following"] and fields["options"]["layers"] == 2
+    assert fields["heads"] == ["pooler", "masked", "next_sentence"] and fields["options"]["layers"] == 2
     refused("no_hashes", "verify", bert)
     assert call("convert", bert, tmp_path / "ours").stdout == f"a model folder in {tmp_path / 'ours'}\n"
     assert call("verify", tmp_path / "ours").exit_code == 0
@@ -227,8 +227,8 @@ def test_errors(call, refused, bert, model, tmp_path):
     refused("unsupported_model", "inspect", "words", model, text, *output, path=model, method="skipgram")
     refused("unsupported_model", "inspect", "senses", model, *BANKS, "--word", "king", path=model, method="skipgram")
     refused("empty_data", "generate", "fill", model, "xyzzy [MASK]", text="xyzzy [MASK]")
-    assert "x300" in refused("text_too_long", *words, long, "--key", "id", *output, tokens=100, room=38)
-    assert "--windows" in refused("text_too_long", *words, text, *output, tokens=100, room=38)
+    assert "x300" in refused("text_too_long", *words, long, "--key", "id", *output, tokens=100, limit=38)
+    assert "--windows" in refused("text_too_long", *words, text, *output, tokens=100, limit=38)
     refused("empty_data", *words, none, *output)
     refused("invalid_value", *words, text, "--layers", "last", *output, option="--layers", got="last")
     refused("invalid_value", *words, text, "--layers", "9", *output, got=9)

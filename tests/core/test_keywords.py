@@ -19,7 +19,7 @@ from firth.core.options import options_of
         (firth.SkipGram, "vector_size", "'dim'"),
         (firth.SkipGram, "workers", "Run(threads=…)"),
         (firth.SkipGram, "ns_exponent", "'negative_exponent'"),
-        (firth.SkipGram, "negative_exponent", "'negative_exponent' now"),
+        (firth.SkipGram, "noise_exponent", "'negative_exponent' now"),
         (firth.SkipGram, "windw", "'window'"),
         (firth.SkipGram, "hs", 'loss="hierarchical"'),
         (firth.PCA, "n_components", "'dim'"),

@@ -89,7 +89,7 @@ def test_merges_of_prefixed_and_suffixed_characters_equal_those_of_tokenizers(en
     engine.train_from_iterator(english, trainer)
     vocab = engine.get_vocab()
     words = count_pretokens(Corpus(english), "bert", fold, Run()).words
-    begin = kernel.start(["<s>"], kernel.alphabet(words), **mark)
+    begin = kernel.initial_tokens(["<s>"], kernel.alphabet(words), **mark)
     first = sorted(vocab, key=vocab.__getitem__)[: len(begin.tokens)]
     to = np.array([first.index(token) for token in begin.tokens] + [-1], dtype=np.int32)
     same = begin._replace(tokens=first, plain_ids=to[begin.plain_ids], affixed_ids=to[begin.affixed_ids])

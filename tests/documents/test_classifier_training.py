@@ -119,7 +119,7 @@ def test_predictions_equal_the_formula(loss):
     pairs = [(f"w{i % 7} w{i % 5}", f"l{i % 6}") for i in range(300)]
     model = fit(pairs, loss=loss, epochs=3, word_ngrams=2, buckets=50)
     text = "w1 w2 w9"
-    expected = kernel.predicted(model.outputs @ model.embed([text])[0], loss, model.labels.counts)
+    expected = kernel.label_probabilities(model.outputs @ model.embed([text])[0], loss, model.labels.counts)
     predicted = dict(model.predict([text], k=6)[0])
     expected = np.minimum(expected, 1)
     assert [predicted[label] for label in model.labels.tokens] == pytest.approx(expected.tolist(), abs=1e-6)

@@ -45,7 +45,7 @@ def test_worked_example():
 @pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("solver", ["exact", "random, fewer words", "random, fewer documents"])
 def test_folding_in_a_document_of_the_corpus_gives_its_vector(power, solver, sentences, monkeypatch):
-    monkeypatch.setattr(svd, "SMALL", 1 << 22 if solver == "exact" else 0)
+    monkeypatch.setattr(svd, "MAX_EXACT_CELLS", 1 << 22 if solver == "exact" else 0)
     texts = sentences[:100] if solver.endswith("documents") else sentences
     model = firth.LSA(dim=20, power=power).fit(texts)
     assert (len(texts) < len(model.words)) == solver.endswith("documents")
@@ -80,7 +80,7 @@ def test_nearest_documents_have_the_same_topic(topics):
 
 def test_nearest_words_have_the_same_topic(topics):
     model = firth.LSA(dim=30, power=0.5).fit([document.text for document in topics])
-    truth = {word: topic for topic, words in WORLD.facts.topics.items() for word in words if word in model.words}
+    truth = {word: topic for topic, words in WORLD.ground_truth.topics.items() for word in words if word in model.words}
     keys = list(truth)
     known = firth.Vectors(keys, np.stack([model.words[word] for word in keys]))
     right = np.mean([truth[known.neighbors(word, 1)[0].key] == truth[word] for word in keys])
@@ -102,7 +102,7 @@ def test_saved_and_loaded(sentences, tmp_path):
 
 
 def test_result_does_not_depend_on_threads(sentences, monkeypatch):
-    monkeypatch.setattr(svd, "SMALL", 0)
+    monkeypatch.setattr(svd, "MAX_EXACT_CELLS", 0)
     results = {firth.LSA(dim=8).fit(sentences, firth.Run(threads=t)).words.matrix.tobytes() for t in (1, 2)}
     assert len(results) == 1
 

@@ -5,7 +5,7 @@ import pytest
 import firth
 from firth.data.splits import Split, split
 from firth.data.world import World
-from firth.data.world.society import Interactions as Society
+from firth.data.world.society import SyntheticRatings as Society
 
 
 @pytest.fixture(scope="session")

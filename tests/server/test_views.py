@@ -198,7 +198,7 @@ def test_next_tokens(post, made):
     assert len(result) == 3 and all(len(step["candidates"]) == 4 for step in result)
     second = result[0]["candidates"][1]  # another is taken than the likeliest
     after = ok_json(post("write", model="gpt", prompt="the king", taken=[second["id"]], k=4, temperature=0))["steps"][0]
-    expected = firth.load(made["gpt"]).write("the king", [second["id"]], k=4, temperature=0)[0]
+    expected = firth.load(made["gpt"]).generate_tokens("the king", [second["id"]], k=4, temperature=0)[0]
     assert [each["id"] for each in after["candidates"]] == [each.id for each in expected.candidates]
 
 

@@ -15,7 +15,7 @@ from firth.cli.evaluate.compression import linear_codes, select_rows
 from firth.core.components import principal_components
 from firth.data.world import World
 from firth.evaluate.compression import lost_variance
-from firth.nets.autoencoder import TableNet, drawn
+from firth.nets.autoencoder import TableNet, sample_code
 from firth.tables import pca_initialization
 from firth.tables.autoencoder_model import AutoencoderModel, shape_of
 from firth.tables.autoencoder_training import prepare_table
@@ -101,7 +101,7 @@ def test_a_vae_is_initialized_from_probabilistic_pca():
     )  # of the aggregate posterior, which matches the prior
     torch.testing.assert_close(total, torch.ones(3, dtype=torch.float64), atol=0.01, rtol=0)
     noise = torch.randn(400, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    deviation = (net.decode(drawn(code, noise)).detach().numpy() - rows).std(axis=0)
+    deviation = (net.decode(sample_code(code, noise)).detach().numpy() - rows).std(axis=0)
     np.testing.assert_allclose(torch.exp(net.log_deviations()).detach(), deviation, rtol=0.05)
 
 

@@ -21,7 +21,7 @@ from firth.nets.transformer import Decoder, Size
 from firth.training.gradient_loop import PREFETCHED_BATCHES
 from firth.training.network_options import GradientOptions
 from firth.training.optimizers import rate_share
-from firth.transformers.language_modeling import LanguageTraining, Sampling, continued
+from firth.transformers.language_modeling import LanguageTraining, Sampling, generate_ids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def test_a_predictable_sequence_is_learned():
     metrics = task.go()
     assert metrics["held_out_loss"] < 0.05 < math.log(10) and metrics["perplexity"] < 1.06
     assert metrics["epochs"][0]["loss"] > metrics["epochs"][-1]["loss"] and metrics["steps"] > 60
-    assert list(continued(task.net, 10, [3, 4], 8, Sampling(temperature=0), False)) == [5, 6, 7, 8, 9, 0, 1, 2]
+    assert list(generate_ids(task.net, 10, [3, 4], 8, Sampling(temperature=0), False)) == [5, 6, 7, 8, 9, 0, 1, 2]
     assert not task.net.training
 
 

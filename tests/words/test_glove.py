@@ -76,7 +76,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(small, tmp_path, monkeypatch)
     uninterrupted = method.fit(small, firth.Run(threads=1))
     break_off(lambda: method.fit(small, run), 3, every=5)
     resumed = method.fit(small, run)
-    assert "Going on from a checkpoint" in run.report.notes[-1]
+    assert "Resuming from a checkpoint" in run.report.notes[-1]
     for name, array in uninterrupted.parts().arrays.items():
         assert array.tobytes() == resumed.parts().arrays[name].tobytes()
     losses = [[epoch["loss"] for epoch in model.training["epochs"]] for model in (resumed, uninterrupted)]

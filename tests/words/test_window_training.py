@@ -112,7 +112,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(method, small, tmp_path, monk
     uninterrupted = method.fit(small, firth.Run(threads=1, deterministic=True))
     break_off(lambda: method.fit(small, run), 3)
     resumed = method.fit(small, run)
-    assert "Going on from a checkpoint" in run.report.notes[-1]
+    assert "Resuming from a checkpoint" in run.report.notes[-1]
     assert resumed.vectors.matrix.tobytes() == uninterrupted.vectors.matrix.tobytes()
     assert resumed.outputs.tobytes() == uninterrupted.outputs.tobytes()
     losses = [[epoch["loss"] for epoch in model.training["epochs"]] for model in (resumed, uninterrupted)]

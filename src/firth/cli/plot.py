@@ -211,7 +211,7 @@ def positions(path: str | None, k: int, dim: int, output: str) -> None:
         table = sinusoids(k, dim).numpy()
     else:
         model = open_model(path)
-        table = getattr(model, "places", None)
+        table = getattr(model, "position_vectors", None)
         if table is None:
             raise unsupported(model, path, "has no position vectors", "bert and gpt models do.")
     title = f"Positions of {Path(path).name}" if path else "Sinusoidal positions"

@@ -216,7 +216,7 @@ def gpt_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray
 
 def options_of(size: Size) -> dict[str, Any]:
     """Return the method options that describe a network of this size."""
-    names = ("layers", "dim", "heads", "hidden", "dropout", "activation", "epsilon")
+    names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "activation", "epsilon")
     return {name: getattr(size, name) for name in names}
 
 

@@ -65,5 +65,4 @@ def zero_query(position: int, queries: int) -> FirthError:
         "zero_vector",
         "The query{which} is a zero vector, which has no direction. Its words may all be out of vocabulary.",
         which=which,
-        number=position + 1,
     )

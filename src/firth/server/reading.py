@@ -39,9 +39,9 @@ class TextReader:
         self.max_tokens: int | None = None  # None: no limit
         base = getattr(model, "base", model)
         if isinstance(base, Translates):
-            self.max_tokens = self.model.method.context - 1  # without the end token
-        elif hasattr(base, "room"):
-            self.max_tokens = base.room
+            self.max_tokens = self.model.method.context_length - 1  # without the end token
+        elif hasattr(base, "max_text_tokens"):
+            self.max_tokens = base.max_text_tokens
         self.dim = self.rows(self.read(["a"], "truncate").items).shape[1]  # also initializes what the model caches
 
     def read(self, inputs: Inputs, long: str) -> ReadInputs:

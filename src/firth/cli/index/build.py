@@ -174,12 +174,12 @@ def open_or_create(
         identity["precision"] = unusual
     if location.exists():
         index = location.open()
-        if not overwrite and index.about.get("identity") == identity and identity["data"] is not None:
+        if not overwrite and index.metadata.get("identity") == identity and identity["data"] is not None:
             index.model = model
-            return index, "already finished" if index.about.get("finished") else "resumed"
+            return index, "already finished" if index.metadata.get("finished") else "resumed"
         if not overwrite and len(index):  # a run without a first commit may be replaced
-            reason = difference({"identity": index.about.get("identity")}, identity)
-            if index.about.get("identity") == identity:
+            reason = difference({"identity": index.metadata.get("identity")}, identity)
+            if index.metadata.get("identity") == identity:
                 reason = "standard input cannot be compared with the indexed data"
             raise FirthError(
                 "other_run",
