@@ -59,7 +59,9 @@ def uses(model: Any) -> dict[str, Callable[[], Any]]:
         found["fill"] = lambda: [chance for words in model.fill("the [MASK] sleeps") for _, chance in words]
     if isinstance(model, protocols.Generates):
         found["generate"] = lambda: ignored(*model.generate("the king", 3))
-        found["write"] = lambda: [step.token.probability for step in model.write("the king", tokens=2)]
+        found["generate_tokens"] = lambda: [
+            step.token.probability for step in model.generate_tokens("the king", tokens=2)
+        ]
     if isinstance(model, protocols.Translates):
         found["translate"] = lambda: ignored(*model.translate(["the king sleeps"], beam=2))
     if isinstance(model, protocols.Inverts):

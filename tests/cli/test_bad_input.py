@@ -61,7 +61,7 @@ def test_wrong_training_options(refused, text, model, tmp_path):
 
     train("not_found", data=tmp_path / "missing.txt", path=tmp_path / "missing.txt")
     train("wrong_input", data=tmp_path, path=tmp_path)
-    train("not_found", data=tmp_path / "*.csv", path=tmp_path / "*.csv")
+    train("not_found", data=tmp_path / "*.csv", pattern=tmp_path / "*.csv")
     train("invalid_value", "--window", 0, got=0)
     train("invalid_value", "--learning-rate", "nan", got="nan")
     train("invalid_value", "--memory", "many", option="memory", got="many")
@@ -86,7 +86,7 @@ def test_wrong_names_and_values(refused, text, model, tmp_path):
     refused("unknown_format", "embed", model, text, "-o", tmp_path / "x.csv", got=tmp_path / "x.csv")
     refused("not_found", "embed", model, tmp_path / "no.txt", "-o", tmp_path / "x.npy", path=tmp_path / "no.txt")
     refused("unknown_format", "convert", model, tmp_path / "x.doc", name="x.doc")
-    refused("conflicting_options", "convert", model, tmp_path / "x.bin", "--dtype", "float16", name="word2vec-binary")
+    refused("conflicting_options", "convert", model, tmp_path / "x.bin", "--dtype", "float16", format="word2vec-binary")
     refused("invalid_value", "corpus", "world", "--size", 1, "-o", tmp_path / "x.txt", got=1)
     package = ("corpus", "python", "--package", "no_such_package", "-o", tmp_path / "x.txt")
     refused("not_found", *package, missing="no_such_package")
@@ -141,8 +141,8 @@ def test_moved_commands_name_the_new_command(refused, old):
 
 VECTOR_FILES = {
     "NaN": (b"2 2\na 1 2\nb nan 1\n", "non_finite", {}),
-    "more rows than said": (b"1 2\na 1 2\nb 3 4\n", "damaged_file", {"rows": 1, "n_keys": 2}),
-    "fewer rows than said": (b"3 2\na 1 2\nb 3 4\n", "damaged_file", {"rows": 3, "n_keys": 2}),
+    "more rows than said": (b"1 2\na 1 2\nb 3 4\n", "damaged_file", {"rows": 1, "got": 2}),
+    "fewer rows than said": (b"3 2\na 1 2\nb 3 4\n", "damaged_file", {"rows": 3, "got": 2}),
     "other width than said": (b"2 3\na 1 2\nb 3 4\n", "damaged_file", {"got": 2, "dims": 3}),
     "2^60 rows": (b"%d 2\na 1 2\n" % 2**60, "damaged_file", {"rows": 2**60}),
     "2^60 dimensions": (b"2 %d\na 1 2\n" % 2**60, "damaged_file", {"dims": 2**60}),

@@ -149,7 +149,7 @@ def test_files_of_fasttext(call, place):
             {"method": "fasttext_classifier"},
             ["predict", "model", "plain.txt", "--question", "who"],
         ),
-        ("empty_data", {"unlabelled": 11}, ["evaluate", "classification", "model", "plain.txt"]),
+        ("empty_data", {"n_texts": 11}, ["evaluate", "classification", "model", "plain.txt"]),
         ("unknown_column", {}, ["evaluate", "classification", "model", "test.jsonl", "--column", "words"]),
         ("too_few", {}, ["train", "fasttext_classifier", "plain.txt", "-o", "x"]),
         ("usage", {}, ["evaluate", "classification", "model"]),

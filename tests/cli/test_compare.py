@@ -91,7 +91,7 @@ def test_errors_of_compare_models(refused, place, models, tmp_path):
     model, docs = place / "model", models / "docs.csv"
     (tmp_path / "few.txt").write_text("one\ntwo\n")
     refused("not_found", "compare", "models", model, tmp_path / "nowhere", path=tmp_path / "nowhere")
-    refused("duplicate_name", "compare", "models", model, model, twice=model)
+    refused("duplicate_name", "compare", "models", model, model, path=model)
     report = tmp_path / "report.pdf"
     refused("unknown_format", "compare", "models", model, "-o", report, got=report)
     assert "--data" in refused("usage", "compare", "models", model, "--title", "heading")

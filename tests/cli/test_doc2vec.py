@@ -68,7 +68,7 @@ def test_errors(refused, news, data, place, tmp_path):
     plain.write_text("the king\nthe queen\n")
     train = ("train", "doc2vec", data, "--column", "text", *output)
     refused("unknown_column", *train, "--tags", "author", name="author")
-    refused("unknown_column", "train", "doc2vec", plain, *output, "--tags", "t", expected="t")
+    refused("unknown_column", "train", "doc2vec", plain, *output, "--tags", "t", name="t")
     refused("conflicting_options", *train, "--tags", "half", "--mode", "dm_concat")
     assert "No such option" in refused("usage", "train", "skipgram", data, *output, "--tags", "half")
     neighbors = ("query", "neighbors", news)

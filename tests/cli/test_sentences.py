@@ -269,7 +269,7 @@ def test_shards_of_a_word_model(call, model, text, tmp_path):
         (("--layers", "a"), "invalid_value", {"option": "--layers", "got": "a"}),
         (("--layers", "9"), "invalid_value", {"got": 9}),
         (("--max-tokens", "2"), "invalid_value", {"got": 2}),
-        (("--max-tokens", "99"), "text_too_long", {"max_tokens": 99}),
+        (("--max-tokens", "99"), "text_too_long", {"got": 99}),
         (("--precision", "bf16", "--device", "cpu"), "invalid_value", {"got": "bf16"}),
         (("--smoothing", "0.1"), "unsupported_model", {"method": "bert"}),
         (("--shard-rows", "0", "-o", "folder"), "too_few", {"got": 0}),
@@ -313,7 +313,7 @@ def test_whitening(call, refused, bert, texts, pairs, tmp_path):
     pooling = json.loads(call("info", tmp_path / "m", "--json").stdout)["pooling"]
     assert pooling["projected"] and pooling["dim"] == 5
     output = ("-o", tmp_path / "n")
-    refused("no_variation", "pooling", bert, *output, "--whiten", texts, "--column", "text", "--dim", 17, dim=17)
+    refused("no_variation", "pooling", bert, *output, "--whiten", texts, "--column", "text", "--dim", 17, got=17)
     assert "--whiten" in refused("usage", "pooling", bert, *output, "--dim", 3)
     embed = ("embed", tmp_path / "m", texts, "--column", "text", "-o", tmp_path / "x.npy", "--json")
     assert "without_whitening" not in call(*embed, "--layers", "-1").stderr

@@ -48,7 +48,7 @@ def test_a_killed_sweep_equals_an_uninterrupted_one(start, call, refused, text, 
     assert sorted(path.name for path in (tmp_path / "broken").iterdir()) == ["best", "lock", "sweep.json"]
     firth.verify(tmp_path / "broken" / "best")
     shown = call(*command, "-o", tmp_path / "whole")  # nothing remains to be done
-    assert shown.exit_code == 0 and "On 150 items that did not choose: chosen" in shown.stdout
+    assert shown.exit_code == 0 and "On 150 held-out test items" in shown.stdout
     fields = json.loads(call("info", tmp_path / "whole", "--json").stdout)
     assert fields["kind"] == "sweep" and fields["trials"] == 5 and fields["best"]["score"] == whole["best"]["score"]
     refused("wrong_input", "query", "neighbors", tmp_path / "whole", "king", best=tmp_path / "whole" / "best")
@@ -62,7 +62,7 @@ def test_errors(refused, text, pairs, tmp_path):
     refused("unknown_option", *command, "--similarity", pairs, "--try", "dimm=3")
     refused("invalid_value", *command, "--similarity", pairs, "--try", "dim=3:x")
     refused("unreadable_file", *command, "--similarity", tmp_path / "none.tsv", path=tmp_path / "none.tsv")
-    refused("conflicting_options", *command, "--similarity", pairs, "--budget", -1)
+    refused("invalid_value", *command, "--similarity", pairs, "--budget", -1, got=-1.0)
     refused("sweep_failed", *command, "--recommendations", pairs, "--try", "dim=3")
     assert "'skipgram'" in refused("unknown_method", "sweep", "skipgramm", text, name="skipgramm")
 

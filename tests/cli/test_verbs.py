@@ -70,7 +70,14 @@ def test_methods(call):
     methods = {method["name"]: method for method in as_json(call("methods", "--json"))}
     assert {"skipgram", "cbow"} <= set(methods)
     window = next(option for option in methods["skipgram"]["options"] if option["name"] == "window")
-    expected = {"name": "window", "kind": "int", "default": 5, "help": "words each side", "low": 1, "high": 256}
+    expected = {
+        "name": "window",
+        "kind": "int",
+        "default": 5,
+        "help": "context words on each side",
+        "low": 1,
+        "high": 256,
+    }
     assert window == {**expected, "path": False}
     assert re.search(r"^cbow +words +word vectors", output(call("methods")), re.MULTILINE)
 

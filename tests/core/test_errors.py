@@ -69,7 +69,7 @@ def test_an_error_of_its_own_class_survives_a_pickle_too():
     from firth.transformers.contextual_words import TooLongError
 
     error = pickle.loads(pickle.dumps(TooLongError(2, 600, 512)))
-    assert (type(error), error.code, error.tokens, error.values["room"]) == (TooLongError, "text_too_long", 600, 512)
+    assert (type(error), error.code, error.tokens, error.values["limit"]) == (TooLongError, "text_too_long", 600, 512)
 
 
 def test_a_message_without_values_may_hold_braces():

@@ -159,7 +159,7 @@ def test_words_of_the_start_vocabulary_keep_their_ids() -> None:
 
 def test_words_of_the_start_vocabulary_must_be_different() -> None:
     for words in (["a", "a"], [""]):
-        with pytest.raises(ValueError, match="must differ and not be empty"):
+        with pytest.raises(ValueError, match="must be distinct and not empty"):
             read_tokens(["a"], start_vocabulary=Vocabulary(words, [1] * len(words)))
 
 

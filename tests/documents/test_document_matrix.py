@@ -235,7 +235,7 @@ def test_invalid_input_is_refused():
         firth.Counts().fit(["a"], firth.Run(device="cuda"))
     with refuses("unknown_key", key="zebra") as refused:
         firth.Counts(min_count=2).fit(["a a b"]).words.neighbors("zebra")
-    assert "min_count=2 dropped 1 words" in refused.value.values["why_missing"]
+    assert "min_count=2 dropped 1 words" in refused.value.values["reason"]
 
 
 @pytest.mark.parametrize(

@@ -359,7 +359,7 @@ def test_several_trials_need_dev_data_and_no_budget(base):
 
 
 def test_a_single_label_or_number_is_refused(base):
-    with refuses("no_variation", n_labels=3, only="yes"):
+    with refuses("no_variation", texts=3, label="yes"):
         firth.TextClassifier().fit({"text": ["a", "b", "c"], "label": ["yes"] * 3}, ONE, base)
     with refuses("no_variation", n_numbers=3, number=2):
         firth.TextRegressor().fit({"text": ["a", "b", "c"], "label": [2, 2, 2]}, ONE, base)

@@ -233,7 +233,7 @@ def test_squad_files_are_read(tmp_path):
         firth.Questions(tmp_path / "bad.json")
     for start in ("8", 8.5, [8]):
         (tmp_path / "bad.json").write_text(json.dumps(squad([[{"text": "king", "answer_start": start}]])))
-        with refuses("malformed_data", path=tmp_path / "bad.json", reason_type="TypeError"):
+        with refuses("malformed_data", path=tmp_path / "bad.json", reason="answer_start must be a whole number"):
             firth.Questions(tmp_path / "bad.json")
     with refuses("unknown_column", name="passage", available="question, context") as caught:
         firth.Questions({"question": ["a"], "context": ["b"]})

@@ -49,8 +49,8 @@ def test_sentences_are_read_from_all_formats(tmp_path):
 @pytest.mark.parametrize(
     ("source", "values"),
     [
-        ([(["a", "b"], ["x"])], {"where": "Row 1", "n_words": 2}),
-        ({"words": ["a"], "tags": ["x"]}, {"where": "Row 1", "missing": "text", "available": "words, tags"}),
+        ([(["a", "b"], ["x"])], {"where": "Row 1", "words": 2, "tags": 1}),
+        ({"words": ["a"], "tags": ["x"]}, {"where": "Row 1", "name": "text", "available": "words, tags"}),
         ([(["a", 3], ["x", "y"])], {"where": "Row 1", "got": ["a", 3]}),
         ([3], {"where": "Row 1", "got": 3}),
     ],

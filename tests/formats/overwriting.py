@@ -42,7 +42,7 @@ def write(vectors: Vectors, path: Path, how: str) -> None:
     if how != "embed":
         firth.write_vectors(vectors, path)
         return
-    from firth.cli.rows import Rows, writer
+    from firth.cli.row_writers import Rows, writer
 
     with writer(str(path)) as add:
         for row in range(3):

@@ -92,7 +92,7 @@ def test_isolated_nodes_have_zero_vectors():
     run = firth.Run(report=Notes())
     model = firth.DeepWalk(dim=8).fit([("a", "b"), ("c",), ("b", "d"), ("a", "b")], run)
     assert not model.vectors["c"].any() and model.vectors["d"].any()
-    assert run.report.codes == ["graph_input", "isolated_nodes"]
+    assert run.report.codes == ["duplicate_edges", "isolated_nodes"]
     assert [note.split()[0] for note in run.report.notes] == ["1", "1"]  # one duplicate edge, one isolated node
     assert model.training["isolated"] == 1 and model.training["nodes"] == 4
 

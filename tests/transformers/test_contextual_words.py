@@ -127,7 +127,7 @@ def test_odd_texts(model):
     assert [len(word) for word in long.words] == [1_000_000]  # one token: unknown
     assert np.isfinite(long.vectors).all() and len(unknown.vectors) == len(unknown.words)
     for wrong, code, values in (
-        (["a\ud800"], "invalid_encoding", {"text": "\ud800"}),
+        (["a\ud800"], "invalid_encoding", {"got": "\ud800"}),
         ([3], "invalid_type", {"text": 3}),
         ("text", "invalid_type", {}),
     ):

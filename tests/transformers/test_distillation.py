@@ -202,5 +202,5 @@ def test_bad_input(teacher, student):
         firth.Distil(dim=8, words=5).fit(start=teacher)
     with refuses("invalid_type", path=1, text=3):
         student.embed(["a", 3])
-    with refuses("invalid_encoding", text="\ud800"):
+    with refuses("invalid_encoding", got="\ud800"):
         student.embed(["\ud800"])

@@ -165,7 +165,11 @@ def written_by_others(folder: Path, **settings) -> transformers.GPT2LMHeadModel:
         ({"n_layer": 1}, "damaged_model", {"layers": 1}),
         ({"n_layer": "many"}, "damaged_model", {"name": "n_layer", "got": "many"}),
         ({"activation_function": "mish"}, "unsupported_architecture", {"name": "activation_function", "got": "mish"}),
-        ({"n_embd": 16}, "damaged_model", {"name": "embedding.tokens.weight", "shape_2": (300, 16)}),
+        (
+            {"n_embd": 16},
+            "damaged_model",
+            {"name": "embedding.tokens.weight", "expected": "an array of shape (300, 16)"},
+        ),
         ({"vocab_size": 10}, "invalid_tokenizer", {"n_tokenizer": 300, "rows": 10}),
     ],
 )

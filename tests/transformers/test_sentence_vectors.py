@@ -157,7 +157,7 @@ def test_odd_inputs(model):
         embed(model, "one text")
     with refuses("invalid_type", path=1, text=None):
         embed(model, ["a", None])
-    with refuses("invalid_encoding", text="\ud800"):
+    with refuses("invalid_encoding", got="\ud800"):
         embed(model, ["\ud800"])
 
 
@@ -328,7 +328,7 @@ def test_the_layout_of_older_sentence_transformers(model, copied):
     assert opened.pooling == model.pooling and np.array_equal(embed(opened), embed(model))
     np.testing.assert_allclose(embed(opened), SentenceTransformer(str(copied), device="cpu").encode(TEXTS), atol=2e-6)
     (copied / "0_Transformer/config.json").unlink()
-    with refuses("incomplete_model", path=copied / "modules.json", path_2=copied / "0_Transformer"):
+    with refuses("incomplete_model", path=copied / "modules.json", network=copied / "0_Transformer"):
         firth.load(copied)
 
 

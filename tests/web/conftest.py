@@ -63,7 +63,7 @@ def studio(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stu
         method.fit(firth.Corpus(root / "world.txt")).save(folder / method.method_name())
     tickets = firth.Corpus(root / "tickets.csv", column="text")
     firth.LSA(dim=16).fit(tickets).save(folder / "lsa")
-    arguments = ["index", folder / "lsa", root / "tickets.csv", "--column=text", "--key=id"]
+    arguments = ["index", "build", folder / "lsa", root / "tickets.csv", "--column=text", "--key=id"]
     firth_command(*arguments, "--attributes=year,priority,kind", "-o", folder / "tickets")
     with running(*sorted(folder.iterdir()), "--root", root) as address:
         yield Studio(address, root)

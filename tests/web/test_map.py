@@ -206,7 +206,14 @@ def test_a_column_named_group_is_told_from_the_groups_found(open_page, studio, t
     lines[0] = lines[0].replace("kind", "group")
     (tmp_path / "tickets.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     firth_command("train", "lsa", tmp_path / "tickets.csv", "--column=text", "--dim=8", "-o", tmp_path / "lsa")
-    arguments = ["index", tmp_path / "lsa", tmp_path / "tickets.csv", "--column=text", "--attributes=year,group"]
+    arguments = [
+        "index",
+        "build",
+        tmp_path / "lsa",
+        tmp_path / "tickets.csv",
+        "--column=text",
+        "--attributes=year,group",
+    ]
     firth_command(*arguments, "-o", tmp_path / "tickets")
     with running(tmp_path / "tickets") as address:
         page = open_page(f"{address}/#/map")

@@ -43,7 +43,7 @@ def test_models_are_listed_with_the_views_that_look_at_them(view: Open, accessib
 def test_what_was_made_before_is_there_after_a_restart(open_page: Open, tmp_path: Any, accessible: Any) -> None:
     (tmp_path / "sea.txt").write_text("the sea is wide\nthe sea is deep\n" * 100)
     firth.train(firth.SkipGram(dim=4, epochs=2, min_count=1), firth.Corpus(tmp_path / "sea.txt"), tmp_path / "sea")
-    firth_command("index", tmp_path / "sea", tmp_path / "sea.txt", "-o", tmp_path / "lines")
+    firth_command("index", "build", tmp_path / "sea", tmp_path / "sea.txt", "-o", tmp_path / "lines")
     with running("--root", tmp_path) as address:
         page = open_page(address, color_scheme="light")
         card = page.get_by_role("main").get_by_role("listitem")

@@ -139,7 +139,7 @@ def test_unseen_words_have_vectors_neighbors_and_similarities(trained):
     assert "kingdomish" not in vectors
     with refuses("unknown_key", key="q") as refused:
         vectors["q"]  # <q> is its only n-gram, and no word has it
-    assert "n-grams of 3 to 6 characters" in refused.value.values["why_missing"]
+    assert "n-grams of 3 to 6 characters" in refused.value.values["reason"]
     hits = vectors.neighbors("kingdomish", 5)
     assert len(hits) == 5 and hits[0].score <= 1.0001
     np.testing.assert_allclose(vectors.similarity("kingdomish", hits[0].key), hits[0].score, atol=1e-5)
@@ -250,8 +250,8 @@ def test_invalid_quantization_is_refused(trained, tmp_path: Path):
             trained.quantized(**wrong)
     for path, model, how, code, values in (
         ("x.bin", coded, {}, "conflicting_options", {}),
-        ("x.bin", trained, {"norms": True}, "conflicting_options", {"settings": "norms"}),
-        ("x.ftz", coded, {"norms": True}, "conflicting_options", {"settings": "norms"}),
+        ("x.bin", trained, {"norms": True}, "conflicting_options", {"options": "norms"}),
+        ("x.ftz", coded, {"norms": True}, "conflicting_options", {"options": "norms"}),
         ("x.vec", trained, {}, "unknown_format", {"suffixes": ".bin, .ftz", "got": "x.vec"}),
         ("x.bin", firth.SkipGram(dim=4, epochs=1).fit(corpus()), {}, "unsupported_model", {"method": "skipgram"}),
     ):

@@ -128,7 +128,7 @@ def test_invalid_lists_are_refused():
     for data in ([["a"], "b"], [["a"], None], [["a", 3]], [["a"], ["b", None]]):
         with refuses("invalid_type"):
             firth.Counts().fit(data)
-    with refuses("invalid_type", number=0):
+    with refuses("invalid_type", number=1):
         firth.Tokens.from_lists(["a b", "c"])  # texts would be split into characters
     with refuses("wrong_input"):
         firth.BERT().fit(LISTS)
