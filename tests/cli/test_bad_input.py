@@ -89,7 +89,7 @@ def test_wrong_names_and_values(refused, text, model, tmp_path):
     refused("conflicting_options", "convert", model, tmp_path / "x.bin", "--dtype", "float16", format="word2vec-binary")
     refused("invalid_value", "corpus", "world", "--size", 1, "-o", tmp_path / "x.txt", got=1)
     package = ("corpus", "python", "--package", "no_such_package", "-o", tmp_path / "x.txt")
-    refused("not_found", *package, missing="no_such_package")
+    refused("not_found", *package, package="no_such_package")
     refused("unknown_format", "plot", "map", model, "-o", tmp_path / "x.doc", got=tmp_path / "x.doc")
     refused("unknown_key", "plot", "map", model, "zeppelin", "king", "-o", tmp_path / "x.svg", key="zeppelin")
     refused("malformed_data", "evaluate", "analogies", model, text, path=text, number=1)

@@ -96,10 +96,8 @@ def test_errors_of_compare_models(refused, place, models, tmp_path):
     refused("unknown_format", "compare", "models", model, "-o", report, got=report)
     assert "--data" in refused("usage", "compare", "models", model, "--title", "heading")
     refused("unknown_column", "compare", "models", model, "--data", docs, "--column", "bdy", name="bdy")
-    refused(
-        "unknown_column", "compare", "models", model, "--data", place / "world.txt", "--label", "kind", expected="kind"
-    )
-    refused("too_few", "compare", "models", model, "--data", tmp_path / "few.txt", least=10, n_kept=2)
+    refused("unknown_column", "compare", "models", model, "--data", place / "world.txt", "--label", "kind", name="kind")
+    refused("too_few", "compare", "models", model, "--data", tmp_path / "few.txt", least=10, got=2)
     assert "MODEL" in refused("usage", "compare", "models")
 
 

@@ -227,7 +227,7 @@ def test_errors_of_index_build(call, refused, model, text, tmp_path):
     (tmp_path / "once.jsonl").write_text('{"id": "a", "text": "king"}\n')
     build, output = ("index", "build", model), ("-o", tmp_path / "i")
     refused("empty_data", *build, tmp_path / "empty.txt", *output)
-    refused("unknown_column", *build, text, *output, "--attributes", "year", expected="year")
+    refused("unknown_column", *build, text, *output, "--attributes", "year", name="year")
     columns = ("--column", "body", "--attributes", "text")
     refused("duplicate_name", *build, tmp_path / "two.jsonl", *columns, *output, column="body")
     assert "--key" in refused("duplicate_name", *build, tmp_path / "twice.jsonl", *output, "--key", "id")

@@ -299,7 +299,7 @@ def test_a_map_is_scored_and_saved(call, model, tmp_path):
     drawn = ("plot", "map", copy, "--method", "tsne", "--save", "--restrict", 90, "--neighbors", 12)
     metrics = as_json(call(*drawn, "--json", "-o", tmp_path / "map.png", "--highlight", "king"))
     assert metrics["points"] == 90 and metrics["saved"] is True
-    assert metrics["kept"] > 2 * metrics["chance"] and 0.5 < metrics["trustworthiness"] <= 1
+    assert metrics["recall"] > 2 * metrics["chance"] and 0.5 < metrics["trustworthiness"] <= 1
     assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
     file = copy / "maps" / "words-tsne.safetensors"
     before = file.stat().st_mtime_ns

@@ -209,7 +209,7 @@ def test_invalid_data_is_refused(method, ratings):
     with refuses("unsupported_device", method=name):
         method.fit(ratings, firth.Run(device="cuda"))
     if not isinstance(method, firth.RatingFactors):
-        with refuses("malformed_data", weight=-1.0) as caught:
+        with refuses("malformed_data", got=-1.0) as caught:
             method.fit([("a", "x", -1.0), ("a", "y", 1.0)])
         assert "'a'" in str(caught.value) and "'x'" in str(caught.value)
 

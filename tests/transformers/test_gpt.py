@@ -168,7 +168,7 @@ def written_by_others(folder: Path, **settings) -> transformers.GPT2LMHeadModel:
         (
             {"n_embd": 16},
             "damaged_model",
-            {"name": "embedding.tokens.weight", "expected": "an array of shape (300, 16)"},
+            {"name": "embedding.tokens.weight", "expected": (300, 16)},
         ),
         ({"vocab_size": 10}, "invalid_tokenizer", {"n_tokenizer": 300, "rows": 10}),
     ],

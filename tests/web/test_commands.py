@@ -62,7 +62,7 @@ def test_no_command_is_shown_where_none_does_the_same(view: Open, open_page: Ope
     expect(button).to_have_count(0)
     page.get_by_label("Start from").select_option("bert")
     button.click()
-    expect(page.get_by_role("tabpanel")).to_contain_text("firth train text_classifier")
+    expect(page.get_by_role("tabpanel")).to_contain_text("firth finetune text_classifier")
     page = open_page(f"{studio.address}/#/map?of=index/tickets&point=T0001")
     page.get_by_role("button", name="Show me the command").click()
     expect(page.get_by_role("tab")).to_have_text(["Python"])

@@ -144,7 +144,7 @@ def test_min_pair_does_not_change_marginal_counts():
 
 
 def test_dimensions_are_limited_by_the_rank():
-    with warns_code("fewer_dimensions"):
+    with warns_code("low_rank"):
         model = firth.PMI(dim=9, window=1, min_count=1).fit(TEXTS)
     rank = np.linalg.matrix_rank(model.matrix.toarray())
     assert model.vectors.matrix.shape == (5, rank)
