@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
+from firth.cli.data_kinds import DATA_KINDS
 from serving import serving
 
 import firth
-from firth.cli.data_kinds import DATA_KINDS
 from firth.core import registry
 from firth.core.errors import CODES
 from firth.core.options import options_of

@@ -58,8 +58,8 @@ class TranslationPairs(Data):
                 got=len(data),
             )
         if dev is not None and not isinstance(dev, TranslationPairs):
-            files = [dev] if isinstance(dev, (str, os.PathLike)) or is_table_like(dev) else dev
-            dev = TranslationPairs(*files, source=source, target=target)
+            is_files = isinstance(dev, (list, tuple)) and all(isinstance(part, (str, os.PathLike)) for part in dev)
+            dev = TranslationPairs(*(dev if is_files else [dev]), source=source, target=target)
         self.dev: TranslationPairs | None = dev
         self._items: Iterable[Any] | None = None
         self._sides: tuple[Corpus, Corpus] | None = None
