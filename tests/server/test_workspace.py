@@ -180,17 +180,17 @@ def test_fields_become_flags(bench, root):
     workspace = bench.app.state.workspace
     start = str(workspace.models.path("words"))
 
-    def flags(method, source, **data):
+    def flags(method, source, data):
         body = TrainBody(method=method, name="m", source=source, start="words", data=data)
         return [word for word in arguments(workspace, body)[2:] if word not in (start, "--start")][1:]
 
-    assert flags("node2vec", "root/text.txt", directed=True, unweighted=False) == ["--directed"]
+    assert flags("node2vec", "root/text.txt", {"directed": True, "unweighted": False}) == ["--directed"]
     pairs = {"source": "text", "target": "id", "dev": "root/rows.csv,root/deep/rows.jsonl"}
     paths = f"{root.resolve() / 'rows.csv'},{root.resolve() / 'deep' / 'rows.jsonl'}"
-    assert flags("seq2seq", "root/rows.csv", **pairs) == ["--source=text", "--target=id", f"--dev={paths}"]
-    assert flags("token_classifier", "root/text.txt") == []  # CoNLL has no columns
+    assert flags("seq2seq", "root/rows.csv", pairs) == ["--source=text", "--target=id", f"--dev={paths}"]
+    assert flags("token_classifier", "root/text.txt", {}) == []  # CoNLL has no columns
     with refuses("unknown_option", detail="token_classifier needs: column, tags."):
-        flags("token_classifier", "root/rows.csv")
+        flags("token_classifier", "root/rows.csv", {})
 
 
 def test_lists_of_files_stay_inside_the_root(bench, root):
