@@ -53,6 +53,12 @@ def test_values_of_flags_become_keywords():
         Pages.from_files(["a", "b"], {})
 
 
+def test_a_method_that_declares_no_data_reads_no_files():
+    assert firth.Method.data is Data
+    with refuses("wrong_input", detail="Data"):
+        firth.Method.data.from_files(["a"], {})
+
+
 def test_defaults_are_those_of_the_constructor():
     assert [option.default for option in Pages.file_options] == ["name", (), "page", True, None]
     assert [option.needed for option in Pages.file_options] == [True, False, False, False, False]

@@ -29,7 +29,7 @@ class FileOption:
     choices: tuple[str, ...] = ()
     flag: str = ""  # its name in commands, if it differs
     several: bool = False
-    empty: str = "none"  # what the form says for no value
+    empty: str = "none"  # what the form shows where nothing is entered and there is no default
     default: Any = None
 
     def __post_init__(self) -> None:
@@ -91,6 +91,13 @@ class Data(ABC):
     @classmethod
     def from_files(cls: type[AnyData], files: Sequence[str], values: Mapping[str, Any]) -> AnyData:
         """Open files with the values of a command's flags."""
+        if inspect.isabstract(cls):
+            raise FirthError(
+                "wrong_input",
+                "{detail} does not say how files are read. Train the method in Python, or declare the class of its "
+                "data (Method.data).",
+                detail=cls.__name__,
+            )
         if not cls.several_files:
             single_file(files, cls.noun)
         keywords = [option.keywords(values) for option in cls.file_options]

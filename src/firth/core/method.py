@@ -27,8 +27,8 @@ class Method(ABC):
     model: ClassVar[type[Model]]
     #: One line for `firth methods`.
     summary: ClassVar[str]
-    #: The class of its training data, which says how files are read.
-    data: ClassVar[type[Data]]
+    #: The class of its training data, which says how files are read. `Data` itself: only Python can train the method.
+    data: ClassVar[type[Data]] = Data  # type: ignore[type-abstract]
     #: Limitations of its models for the model card, one sentence each.
     limits: ClassVar[tuple[str, ...]] = ()
     #: Whether `fit` requires `start`, a pre-trained model.

@@ -58,7 +58,7 @@ class SimilarPairs(Data):
         FileOption("negative", "Pairs: the column of dissimilar texts (hard negatives)."),
         FileOption("score", "Pairs: the column of similarity scores; higher is more similar."),
         FileOption("dev", "Scored pairs to evaluate on; the best weights are kept.", "source"),
-        FileOption("dev_columns", "Their two text columns and the score column.", "columns", empty="text,other,score"),
+        FileOption("dev_columns", "Their two text columns and the score column.", "columns"),
     )
     has_texts = True
 

@@ -73,7 +73,7 @@ def field(option: FileOption) -> dict[str, Any]:
         "default": option.default,
         "choices": option.choices,
         "needed": option.needed,
-        "empty": option.empty,
+        "empty": ",".join(option.default) if option.role == "columns" and option.default else option.empty,
     }
 
 
