@@ -63,7 +63,7 @@ def pairs(data: Path, part: str, direction: str, **more: Any) -> firth.Translati
 def measure(data: Path, architecture: str, direction: str, run: firth.Run, changes: dict[str, Any]) -> dict[str, Any]:
     method = firth.Seq2Seq(architecture=architecture, **{**SETTINGS[architecture], **changes})
     began = time.perf_counter()
-    training = pairs(data, "train", direction, validation=pairs(data, "val", direction))
+    training = pairs(data, "train", direction, dev=pairs(data, "val", direction))
     model = method.fit(training, run)
     seconds = time.perf_counter() - began
     test = list(pairs(data, "test_2016_flickr", direction))

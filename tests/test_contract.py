@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from refusing import refuses
+from samples import numbers, sample_of, sentences, texts
 from tiny import tiny_bert
 
 import firth
@@ -35,7 +36,6 @@ from firth.core.model import (
 )
 from firth.core.options import Option, options_of
 from firth.core.report import Nothing
-from firth.data.world import World
 
 #: Models this small learn nothing, and say so.
 pytestmark = [
@@ -48,52 +48,6 @@ OPTIONS = [
     for name, method in METHODS.items()
     for option in options_of(method)
 ]
-SENTENCES = list(World(seed=21).sentences(1500))
-TEXTS = ("text", "tagged", "labelled", "examples", "questions", "tagged words", "alike")  # kinds of data that are texts
-
-
-def asked(count: int) -> dict[str, list[str]]:
-    rows = list(World(seed=21).questions(count))
-    return {name: [getattr(row, name) for row in rows] for name in ("question", "passage", "answer")}
-
-
-#: Small data for each kind of method, and inputs to embed.
-DATA: dict[str, Callable[[], Any]] = {
-    "text": lambda: firth.Corpus(SENTENCES),
-    "tagged": lambda: firth.Corpus([(str(i), text, ["a", "b"][i % 3 :]) for i, text in enumerate(SENTENCES)]),
-    "labelled": lambda: firth.LabeledTexts(list(World(seed=21).topics(300))),
-    "graph": lambda: firth.Graph(World(seed=21).friendships(people=60).edges),
-    "ratings": lambda: firth.Interactions(zip(*World(seed=21).ratings(60, 40, 12)[:3], strict=True)),
-    "table": lambda: firth.Table(np.random.default_rng(21).normal(size=(40, 14))),
-    "pairs": lambda: firth.TranslationPairs(World(seed=21).translations(150)),
-    "questions": lambda: firth.Questions(asked(60)),
-    "tagged words": lambda: firth.TaggedSentences(
-        [(text.split(), [word[0] for word in text.split()]) for text in SENTENCES[:60]]
-    ),
-    "examples": lambda: firth.Examples({"text": SENTENCES[:60], "label": [0, 1, 2] * 20}),
-    "alike": lambda: firth.SimilarPairs(list(dict.fromkeys(SENTENCES[:60]))),
-}
-#: More data of each kind, which shares some keys with the first and has some of its own.
-MORE: dict[str, Callable[[], Any]] = {
-    "text": lambda: [*SENTENCES[:200], *["zork gnusto the king"] * 5],
-    "tagged": lambda: firth.Corpus([*((str(i), text) for i, text in enumerate(SENTENCES[:50])), ("new", "the king")]),
-    "labelled": lambda: [("the king sleeps", "old"), ("zork gnusto", "new")] * 20,
-    "graph": lambda: firth.Graph([("0", "new"), ("new", "newer"), ("newer", "0")]),
-    "ratings": lambda: firth.Interactions([("0", "0"), ("0", "new"), ("new", "0"), ("new", "1")]),
-    "table": lambda: firth.Table(np.random.default_rng(22).normal(size=(40, 14))),
-    "pairs": lambda: firth.TranslationPairs(World(seed=21).translations(50)),
-}
-INPUTS: dict[str, Callable[[], Any]] = {
-    "text": lambda: ["the king sleeps", "", "zzyzx"],
-    "tagged": lambda: ["the king sleeps", "", "zzyzx"],
-    "labelled": lambda: ["the king sleeps", "", "zzyzx"],
-    "table": lambda: DATA["table"]().slice(0, 3),
-    "pairs": lambda: ["the king sleeps", "", "zzyzx"],
-    "examples": lambda: ["the king sleeps", "", "zzyzx"],
-    "questions": lambda: ["the king sleeps", "", "zzyzx"],
-    "tagged words": lambda: ["the king sleeps", "", "zzyzx"],
-    "alike": lambda: ["the king sleeps", "", "zzyzx"],
-}
 #: Small values of options that methods share, to be quick.
 SMALL = {
     "dim": 12,
@@ -114,7 +68,7 @@ def small(method: type[firth.Method]) -> firth.Method:
 
 
 def data_of(method: type[firth.Method]) -> Any:
-    return DATA[method.kind]()
+    return sample_of(method).data()
 
 
 def fitted(method: type[firth.Method], run: firth.Run = firth.Run()) -> firth.Model:
@@ -125,25 +79,26 @@ def fitted(method: type[firth.Method], run: firth.Run = firth.Run()) -> firth.Mo
 def outputs(model: firth.Model, of: Callable[[np.ndarray], Any] = np.ndarray.tobytes) -> dict[str, Any]:
     """Everything a model can be asked for; arrays as `of` makes them comparable."""
     found: dict[str, Any] = {}
+    inputs = sample_of(type(model.method)).inputs
     if isinstance(model, HasVectors):
         found |= {f"{name} keys": list(table.keys) for name, table in model.tables.items()}
         found |= {name: of(table.matrix) for name, table in model.tables.items()}
     if isinstance(model, Predicts):
-        found["predict"] = model.predict(INPUTS[type(model.method).kind](), k=3)
+        found["predict"] = model.predict(inputs(), k=3)
     if isinstance(model, Estimates):
-        found["estimate"] = of(model.estimate(INPUTS[type(model.method).kind]()))
+        found["estimate"] = of(model.estimate(inputs()))
     if isinstance(model, TagsWords):
-        found["tag"] = model.tag(INPUTS[type(model.method).kind]())
+        found["tag"] = model.tag(inputs())
     if isinstance(model, Answers):
         found["answer"] = model.answer(["who sleeps"] * 2, ["the king sleeps", ""])
     if isinstance(model, Embeds):
-        found["embed"] = of(model.embed(INPUTS[type(model.method).kind]()))
+        found["embed"] = of(model.embed(inputs()))
     if isinstance(model, Contextual):
-        found["words"] = [of(each.vectors) for each in model.word_vectors(INPUTS["text"](), layers=[0, -1])]
+        found["words"] = [of(each.vectors) for each in model.word_vectors(texts(), layers=[0, -1])]
     if isinstance(model, Fills) and not type(model.method).needs_start:
         found["fill"] = model.fill("the [MASK] sleeps in the [MASK]")
     if isinstance(model, Inverts):
-        found["reconstruct"] = model.reconstruct(INPUTS[type(model.method).kind]()).to_dict()
+        found["reconstruct"] = model.reconstruct(inputs()).to_dict()
     if isinstance(model, Samples):
         found["sample"] = model.sample(5, seed=3).to_dict()
     if isinstance(model, Recommends):
@@ -255,7 +210,7 @@ def test_what_inverts_and_samples_gives_rows_of_its_table(method):
             model.sample(0)
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.kind in TEXTS])
+@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.data.has_texts])
 def test_texts_without_known_words_have_a_vector(method):
     model = fitted(method)
     if not isinstance(model, Embeds):
@@ -284,7 +239,7 @@ def test_what_reads_words_in_context_or_fills_blanks(method):
         assert [text[begin:end] for begin, end in found.offsets] == found.words and "house" in found.words
         dim = tiny_bert().size.dim if method.needs_start else SMALL["dim"]
         assert found.vectors.shape == (len(found.words), 2 * dim) and np.isfinite(found.vectors).all()
-        assert model.static(SENTENCES[:50], 3).matrix.shape == (3, dim)
+        assert model.static(sentences()[:50], 3).matrix.shape == (3, dim)
     if isinstance(model, Fills) and not method.needs_start:  # what learns another task gives the head for blanks up
         blanks = model.fill("the [MASK] sleeps", k=4, other="in the [MASK]")
         assert [len(blank) for blank in blanks] == [4, 4]
@@ -297,22 +252,9 @@ def test_what_reads_words_in_context_or_fills_blanks(method):
 
 @every_method
 def test_nothing_to_learn_from_is_an_error(method):
-    nothing = {
-        "text": lambda: firth.Corpus([""]),
-        "tagged": lambda: firth.Corpus([""]),
-        "labelled": lambda: firth.LabeledTexts([("", "a"), ("", "b")]),
-        "table": lambda: firth.Table({}),
-        "graph": lambda: firth.Graph([]),
-        "ratings": lambda: firth.Interactions([]),
-        "pairs": lambda: firth.TranslationPairs([("", "a")]),
-        "tagged words": lambda: firth.TaggedSentences([(["a", "b"], ["x", "x"])]),
-        "questions": lambda: firth.Questions({"question": ["a"], "passage": ["b"], "answer": ["c"]}),
-        "examples": lambda: firth.Examples({"text": ["a", "b"], "label": [None, None]}),
-        "alike": lambda: firth.SimilarPairs(["only one"]),
-    }
     with pytest.raises(firth.FirthError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        small(method).fit(nothing[method.kind](), start=tiny_bert() if method.needs_start else None)
+        small(method).fit(sample_of(method).nothing(), start=tiny_bert() if method.needs_start else None)
 
 
 @every_method
@@ -328,7 +270,7 @@ def test_a_missing_or_unsuitable_start_is_refused(method):
     with refuses("missing_start"):
         small(method).fit(data_of(method))
     with refuses("incompatible_start"):
-        small(method).fit(data_of(method), start=firth.Counts().fit(SENTENCES))
+        small(method).fit(data_of(method), start=firth.Counts().fit(sentences()))
 
 
 REFUSED = ("unsupported_start", "incompatible_start", "missing_start")
@@ -337,11 +279,12 @@ REFUSED = ("unsupported_start", "incompatible_start", "missing_start")
 @every_method
 def test_start_is_refused_or_continued_from(method):
     """Nothing of it is lost, and the result depends on it."""
-    data, run = MORE.get(method.kind, DATA[method.kind]), firth.Run(deterministic=True, report=Nothing())
+    sample, run = sample_of(method), firth.Run(deterministic=True, report=Nothing())
+    data = sample.more or sample.data
     if method.needs_start:
         starts = [tiny_bert(), tiny_bert(lively=True)]
     else:
-        other = firth.Table(np.random.default_rng(23).normal(size=(40, 14))) if method.kind == "table" else None
+        other = numbers(23) if method.data is firth.Table else None
         another = firth.Run(deterministic=True, seed=2)
         starts = [fitted(method, run), small(method).fit(other or data_of(method), another)]
     try:
@@ -361,5 +304,5 @@ def test_start_is_refused_or_continued_from(method):
 @every_method
 def test_a_start_of_another_kind_is_refused(method):
     with pytest.raises(firth.FirthError) as refused:
-        small(method).fit(data_of(method), start=firth.Counts().fit(SENTENCES[:9]))
+        small(method).fit(data_of(method), start=firth.Counts().fit(sentences()[:9]))
     assert refused.value.code in REFUSED

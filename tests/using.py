@@ -32,7 +32,7 @@ def ignored(*values: Any) -> None:
 def uses(model: Any) -> dict[str, Callable[[], Any]]:
     """What it can be asked for, by name: functions that give numbers, or nothing."""
     found: dict[str, Callable[[], Any]] = {"repr": lambda: ignored(model, model.method.options(), dict(model.training))}
-    inputs: Any = (lambda: rows_of(model)) if type(model.method).kind == "table" else (lambda: TEXTS)
+    inputs: Any = (lambda: rows_of(model)) if type(model.method).data is firth.Table else (lambda: TEXTS)
     if isinstance(model, protocols.HasVectors):
         found["neighbors"] = lambda: [
             hit.score for table in model.tables.values() if len(table) for hit in table.neighbors(table.keys[0], 3)

@@ -16,6 +16,7 @@ from firth.data.subwords import BPE as BPE
 from firth.data.subwords import Characters as Characters
 from firth.data.subwords import WordPiece as WordPiece
 from firth.data.table import Table as Table
+from firth.data.tagged_corpus import TaggedCorpus as TaggedCorpus
 from firth.data.tagged_sentences import TaggedSentences as TaggedSentences
 from firth.data.tokens import Tokens as Tokens
 from firth.data.vocabulary import Vocabulary as Vocabulary
@@ -70,6 +71,8 @@ from firth.finetuning.sentence_encoder import SentenceEncoder as SentenceEncoder
 from firth.finetuning.token_classifier import TokenClassifier as TokenClassifier
 
 # Methods and models
+from firth.core.data import Data as Data
+from firth.core.data import FileOption as FileOption
 from firth.core.errors import FirthError as FirthError
 from firth.core.errors import FirthWarning as FirthWarning
 from firth.core.method import Method as Method

@@ -21,12 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core import registry
+from firth.core.data import Data
 from firth.core.errors import FirthError
 from firth.core.extras import how_to_install
 from firth.core.method import Method
 from firth.core.options import build_settings, options_of
 from firth.core.run import Run
 from firth.core.vectors import unit_rows
+from firth.data.corpus import Corpus
 from firth.data.table import CellError, Table
 from firth.data.tokenizer import is_token_list
 
@@ -41,6 +43,7 @@ class Transformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of the transformers of methods."""
 
     method: ClassVar[type[Method]]
+    reads: ClassVar[type[Data]]  # the data of the methods that it adapts
     model_: Any
 
     def _settings(self) -> Method:
@@ -56,6 +59,8 @@ class TextTransformer(Transformer):
 
     Training is deterministic, so that a search compares options and not random runs.
     """
+
+    reads = Corpus
 
     def fit(self, X: Any, y: Any = None) -> TextTransformer:  # noqa: N803
         """Train on texts; `y` is ignored."""
@@ -164,6 +169,8 @@ def texts_of(X: Any) -> list[Any]:  # noqa: N803
 class TableTransformer(Transformer):
     """Transforms a table. Columns of a data frame keep their types; those of an object array are detected."""
 
+    reads = Table
+
     def fit(self, X: Any, y: Any = None) -> TableTransformer:  # noqa: N803
         """Fit the encoding of a table's columns; `y` is ignored."""
         table = self._table(X, reset=True)
@@ -217,28 +224,31 @@ class TableTransformer(Transformer):
         return tags
 
 
-BASES = {"table": TableTransformer, "text": TextTransformer, "tagged": TextTransformer}
+def base_of(method: type[Method]) -> type[Transformer] | None:
+    """Return the base class of a method's transformer: the one that reads the method's data, or None."""
+    return next((base for base in (TableTransformer, TextTransformer) if issubclass(method.data, base.reads)), None)
 
 
-def transformer(method: type[Method]) -> Any:
+def transformer(method: type[Method], base: type[Transformer]) -> Any:
     """Create the transformer class of a method."""
     fields = [(item.name, item.kind, dataclasses.field(default=item.default)) for item in options_of(method)]
     parameters = "\n".join(f"{item.name}: {item.help} (default {item.default!r})" for item in options_of(method))
     doc = f"{method.__doc__}\n\nParameters:\n\n{parameters}\n"
     namespace = {"__module__": __name__, "__doc__": doc, "method": method}
     return dataclasses.make_dataclass(
-        method.__name__, fields, bases=(BASES[method.kind],), namespace=namespace, eq=False, repr=False, kw_only=True
+        method.__name__, fields, bases=(base,), namespace=namespace, eq=False, repr=False, kw_only=True
     )
 
 
 def __getattr__(name: str) -> Any:
     method = registry.class_named(name)
-    if method is None or method.kind not in BASES:
+    base = None if method is None else base_of(method)
+    if method is None or base is None:
         raise AttributeError(f"firth.sklearn has no {name}; it has {', '.join(__dir__())}.")
-    globals()[name] = transformer(method)
+    globals()[name] = transformer(method, base)
     return globals()[name]
 
 
 def __dir__() -> list[str]:
     methods = [registry.method(name) for name in registry.method_classes()]
-    return sorted(["Features", *(method.__name__ for method in methods if method.kind in BASES)])
+    return sorted(["Features", *(method.__name__ for method in methods if base_of(method))])

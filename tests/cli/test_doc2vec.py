@@ -27,7 +27,7 @@ def news(call, data, tmp_path):
     options = ["--key", "id", "--column", "text", "--tags", "topics,half", "--dim", 20, "--min-count", 2]
     result = call("train", "doc2vec", data, "-o", tmp_path / "news", "--epochs", 10, *options)
     assert result.exit_code == 0, result.output
-    assert f"firth query neighbors {tmp_path / 'news'} KEY" in result.output
+    assert f"firth query neighbors {tmp_path / 'news'} DOCUMENT" in result.output
     return tmp_path / "news"
 
 

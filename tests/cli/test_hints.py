@@ -7,13 +7,13 @@ import shlex
 from pathlib import Path
 
 import pytest
-from samples import FILES, small, training_command, write_samples
+from samples import sample_of, small, training_command, write_samples
 
 from firth.core import registry
 
 METHODS = sorted(registry.method_classes())
 #: Values for the placeholders of a proposed command.
-PLACEHOLDERS = {"WORD": "the", "KEY": "1", "NODE": "p1", "USER": "u1", "FILE": "text.txt", "TABLE": "table.csv"}
+PLACEHOLDERS = {"WORD": "the", "DOCUMENT": "1", "NODE": "p1", "USER": "u1", "FILE": "text.txt", "TABLE": "table.csv"}
 PLACEHOLDERS |= {"PROMPT": "the king", "TEXT": "the king"}
 CAPITALS = re.compile(r"(?<!\[)\b[A-Z]{3,}\b")  # not [MASK]
 
@@ -31,7 +31,7 @@ def proposed(output: str) -> list[str]:
 @pytest.mark.parametrize("name", METHODS)
 def test_the_next_command_works(call, folder, tmp_path, monkeypatch, name):
     monkeypatch.chdir(folder)
-    command = training_command(name, FILES[registry.method(name).kind], "base")
+    command = training_command(name, sample_of(registry.method(name)).file, "base")
     trained = call(*command, "-o", tmp_path / "model", *small(name))
     assert trained.exit_code == 0, trained.output
     lines = proposed(trained.stdout)

@@ -30,11 +30,11 @@ SENTENCES = list(World(seed=4).sentences(400))
 TRAIN_ALL = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-from samples import FILES, small, training_command
+from samples import sample_of, small, training_command
 from firth.cli.main import cli
 from firth.core import registry
 for name in sys.argv[1:]:
-    command = training_command(name, FILES[registry.method(name).kind], "base")
+    command = training_command(name, sample_of(registry.method(name)).file, "base")
     command += ["-o", f"model-{{name}}", "--device", "cpu", *small(name)]
     cli([*command, "--json"], "firth", standalone_mode=False)
 """

@@ -60,4 +60,4 @@ def test_errors(refused, folder):
     command = ("finetune", "sentence-encoder", folder / "base", folder / "pairs.csv", "-o", folder / "x")
     refused("unknown_column", *command, "--column", "first", "--other", "third", name="third")
     dev = ("--dev", folder / "pairs.csv", "--dev-columns", "first,second")
-    refused("invalid_value", *command, *dev, option="--dev-columns", got="first,second")
+    refused("invalid_value", *command, *dev, option="dev_columns", got="first,second")

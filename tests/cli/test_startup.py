@@ -49,10 +49,9 @@ def test_choices_written_twice_agree():
     """They are repeated in the command line so that --help does not import NumPy."""
     from firth.cli import common, convert
     from firth.core.vectors import METRICS
-    from firth.data.corpus import UNITS
     from firth.formats.quantize import STORAGES
 
-    assert (common.METRICS, common.UNITS, tuple(convert.STORAGE.values())) == (METRICS, UNITS, STORAGES)
+    assert (common.METRICS, tuple(convert.STORAGE.values())) == (METRICS, STORAGES)
 
 
 def test_the_help_fits_one_screen(call):

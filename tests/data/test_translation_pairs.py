@@ -44,8 +44,10 @@ def test_parallel_files(tmp_path):
     pairs = TranslationPairs(tmp_path / "a.de", tmp_path / "a.en")
     assert list(pairs) == PAIRS
     assert pairs.fingerprint() not in (None, TranslationPairs(tmp_path / "a.en", tmp_path / "a.de").fingerprint())
-    validated = TranslationPairs(tmp_path / "a.de", tmp_path / "a.en", validation=pairs)
-    assert validated.fingerprint() != pairs.fingerprint()
+    evaluated = TranslationPairs(tmp_path / "a.de", tmp_path / "a.en", dev=pairs)
+    assert evaluated.fingerprint() != pairs.fingerprint()
+    for dev in (pairs, [tmp_path / "a.de", tmp_path / "a.en"], PAIRS):
+        assert list(TranslationPairs(PAIRS, dev=dev).dev) == PAIRS
 
 
 def test_iterables_and_data_frames():

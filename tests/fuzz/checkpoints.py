@@ -56,7 +56,7 @@ RUNS: dict[str, dict[str, Any]] = {
 
 def run_of(name: str, report: Any) -> tuple[Any, Any, Any, Any]:
     """Method, data, run and start."""
-    from test_contract import DATA
+    from samples import sample_of
     from tiny import tiny_bert
 
     import firth
@@ -65,7 +65,7 @@ def run_of(name: str, report: Any) -> tuple[Any, Any, Any, Any]:
     ordered = name in ("skipgram", "node2vec")  # whose cursors stand in the state
     method = registry.method(name)(**RUNS[name])
     run = firth.Run(threads=1, deterministic=ordered, checkpoint_every=1e-9, report=report)
-    return method, DATA[method.kind](), run, tiny_bert(layers=1) if method.needs_start else None
+    return method, sample_of(type(method)).data(), run, tiny_bert(layers=1) if method.needs_start else None
 
 
 def make_run(folder: Path, name: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import re
@@ -12,16 +13,17 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
+from refusing import refuses
 from serving import serving
 
 import firth
-from firth.cli.data_kinds import DATA_KINDS
+from firth.cli.train import train_command
 from firth.core import registry
 from firth.core.errors import CODES
 from firth.core.options import options_of
 from firth.core.run import Run
 from firth.server.workbench.earlier import own_arguments
-from firth.server.workbench.training import FIELDS, TrainBody, arguments
+from firth.server.workbench.training import TrainBody, arguments
 
 
 @pytest.fixture(scope="module")
@@ -162,12 +164,50 @@ def test_invalid_runs_are_refused_before_they_start(bench, change, code, part):
     assert (answer.status_code, answer.json()["code"]) == (400, code) and part in answer.json()["error"]
 
 
-def test_forms_have_the_flags_of_the_command_line():
-    """Every field of a form is a flag of `firth train` for that kind of data, and every kind of data has a form."""
-    for kind, fields in FIELDS.items():
-        flags = {name.removeprefix("--") for names, _ in DATA_KINDS[kind].flags for name in names.split(", ")}
-        assert {field.name for field in fields} <= flags, kind
-    assert {registry.method(name).kind for name in registry.method_classes()} <= set(FIELDS)
+def test_forms_have_the_flags_of_the_command_line(bench):
+    """Every field of a form is a flag of `firth train`, and a keyword of a class that Python code can import."""
+    for form in bench.get("/api/methods").json()["methods"]:
+        method = registry.method(form["name"])
+        flags = {flag for param in train_command(form["name"], method).params for flag in param.opts}
+        assert {f"--{field['name']}" for field in form["fields"]} <= flags
+        assert form["data"]["module"] == "firth"
+        data = getattr(firth, form["data"]["class"])
+        keywords = inspect.signature(data).parameters
+        assert data is method.data and {field["keyword"] for field in form["fields"]} <= set(keywords)
+
+
+def test_fields_become_flags(bench, root):
+    workspace = bench.app.state.workspace
+    start = str(workspace.models.path("words"))
+
+    def flags(method, source, data):
+        body = TrainBody(method=method, name="m", source=source, start="words", data=data)
+        return [word for word in arguments(workspace, body)[2:] if word not in (start, "--start")][1:]
+
+    assert flags("node2vec", "root/text.txt", {"directed": True, "unweighted": False}) == ["--directed"]
+    pairs = {"source": "text", "target": "id", "dev": "root/rows.csv,root/deep/rows.jsonl"}
+    paths = f"{root.resolve() / 'rows.csv'},{root.resolve() / 'deep' / 'rows.jsonl'}"
+    assert flags("seq2seq", "root/rows.csv", pairs) == ["--source=text", "--target=id", f"--dev={paths}"]
+    assert flags("token_classifier", "root/text.txt", {}) == []  # CoNLL has no columns
+    with refuses("unknown_option", detail="token_classifier needs: column, tags."):
+        flags("token_classifier", "root/rows.csv", {})
+
+
+def test_lists_of_files_stay_inside_the_root(bench, root):
+    """A comma in a path would give the command a path that was not checked."""
+    workspace = bench.app.state.workspace
+    (root / "x,").mkdir(exist_ok=True)
+    (root / "x," / "dev.csv").write_text("source,target\na,b\n", encoding="utf-8")
+    (root / "dev.csv").symlink_to(root / "x," / "dev.csv")
+    for dev in ("root/x,/dev.csv", "root/dev.csv", "root/rows.csv,../outside.txt"):
+        body = {"method": "seq2seq", "name": "m", "source": "root/rows.csv", "data": {"source": "id", "target": "text"}}
+        body["data"]["dev"] = dev
+        assert bench.post("/api/train", json=body).status_code in (400, 404), dev
+    folder, data = root.resolve() / "m", root.resolve() / "rows.csv"
+    inside, outside = f"{data},{data}", f"{data},{root.parent.resolve() / 'outside.txt'}"
+    for dev, allowed in ((inside, True), (outside, False)):
+        typed = f"firth train seq2seq {data} --dev={dev} -o {folder} --json"
+        assert bool(own_arguments(workspace, folder, typed)) == allowed
 
 
 def test_an_index_is_created_and_searched(bench):
@@ -315,16 +355,7 @@ def test_a_damaged_data_file_is_refused_with_its_code(bench, root):
             assert answer.status_code in (200, 400), (name, answer.text)
 
 
-def test_the_page_names_every_family_and_only_classes_that_exist():
-    """The page shows Python code for a training run, and a heading per family."""
+def test_the_page_names_every_family():
     source = (Path(firth.__file__).parents[2] / "web" / "src" / "lib" / "training.ts").read_text(encoding="utf-8")
-    tables = {
-        name: dict(
-            re.findall(r'^  "?([\w ]+)"?: "([^"]+)"', source.partition(f"const {name}:")[2].partition("};")[0], re.M)
-        )
-        for name in ("FAMILIES", "OPENED")
-    }
-    assert set(tables["FAMILIES"]) == {registry.family_of(name) for name in registry.method_classes()}
-    assert tables["OPENED"] and [name for name in tables["OPENED"].values() if name not in dir(firth)] == []
-    kinds = {registry.method(name).kind for name in registry.method_classes()}
-    assert kinds - set(tables["OPENED"]) == {"text", "tagged"}  # a Corpus
+    families = re.findall(r'^  (\w+): "', source.partition("const FAMILIES:")[2].partition("};")[0], re.M)
+    assert set(families) == {registry.family_of(name) for name in registry.method_classes()}

@@ -45,7 +45,7 @@ def by_bar(text: str) -> list[str]:
 
 def data_of(method: firth.Method, documents: Any) -> Any:
     """Return the documents, with labels if the method is a classifier."""
-    return [(document, "ab"[i % 2]) for i, document in enumerate(documents)] if method.kind == "labelled" else documents
+    return [(document, "ab"[i % 2]) for i, document in enumerate(documents)] if method.data.has_labels else documents
 
 
 def with_tokenizer(method: firth.Method, tokenizer: Any) -> firth.Method:

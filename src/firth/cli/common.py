@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from firth.cli.main import wants_json
+from firth.core.data import FileOption
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.report import JsonLines, JsonLog, LogLines, Report, TerminalBar
+from firth.data.shared_options import TEXT_OPTIONS
 
 if TYPE_CHECKING:
     from firth.core.model import Model
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 Flags = tuple[tuple[str, dict[str, Any]], ...]  # name of the flag, and the settings of click.option
 METRICS = ("cosine", "dot", "euclidean")  # as in core.vectors, which --help must not import
-UNITS = ("line", "block", "file")
 PROGRESS = "auto: a bar on a terminal, otherwise an occasional line; json: every event; none: notes only."
 TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
@@ -35,19 +36,22 @@ table_option = click.option(
 )
 restrict_option = click.option("--restrict", type=int, metavar="N", help="Only the N most frequent words.")
 
-DATA_OPTIONS: Flags = (
-    (
-        "--unit",
-        {
-            "type": click.Choice(UNITS),
-            "default": "line",
-            "show_default": True,
-            "help": "What one document of a text file is.",
-        },
-    ),
-    ("--column", {"metavar": "NAME", "help": "The text column (jsonl, csv, tsv, Parquet)."}),
-    ("--key", {"metavar": "NAME", "help": "The key column."}),
-)
+
+def file_flags(options: Sequence[FileOption]) -> Flags:
+    """Return the flags of options for reading files."""
+    return tuple((f"--{option.flag}", flag_settings(option)) for option in options)
+
+
+def flag_settings(option: FileOption) -> dict[str, Any]:
+    """Return the settings of the flag of one option."""
+    if option.role == "flag":
+        return {"is_flag": True, "help": option.help}
+    default = option.default if option.role != "columns" else ",".join(option.default or ())
+    settings: dict[str, Any] = {"default": default, "show_default": True} if default else {}
+    if option.role == "choice":
+        return {"type": click.Choice(option.choices), **settings, "help": option.help}
+    metavars = {"column": "NAME", "columns": "NAMES", "source": "FILES" if option.several else "FILE"}
+    return {"metavar": metavars[option.role], **settings, "help": option.help}
 
 
 def add_flags(flags: Flags) -> Callable[[Function], Function]:
@@ -61,7 +65,7 @@ def add_flags(flags: Flags) -> Callable[[Function], Function]:
     return decorate
 
 
-data_options = add_flags(DATA_OPTIONS)  # --unit, --column and --key: how files are divided into documents
+data_options = add_flags(file_flags(TEXT_OPTIONS))  # --unit, --column and --key: how files are divided into documents
 
 
 def open_model(path: str) -> Model:
@@ -113,15 +117,6 @@ def is_model_file(path: str) -> bool:
     from firth.formats.fasttext import is_fasttext
 
     return Path(path).is_file() and is_fasttext(path)
-
-
-def single_file(data: Sequence[str], what: str) -> str:
-    """Return the one file of DATA; several are an error."""
-    if len(data) > 1:
-        raise FirthError(
-            "wrong_input", "A {detail} is read from one file; got {got} files.", detail=what, got=len(data)
-        )
-    return data[0]
 
 
 def open_vectors(path: str, table: str | None = None) -> Vectors:

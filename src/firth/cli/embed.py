@@ -24,12 +24,12 @@ from firth.cli.common import (
     open_table_input,
     print_json,
     protect_inputs,
-    single_file,
     unsupported,
 )
 from firth.cli.pooling_options import engine_flags, given_engine, given_pooling, pooling_flags
 from firth.cli.row_writers import SUFFIXES, Rows, writer
 from firth.cli.shards import Shards, gather_shards, open_shards
+from firth.core.data import single_file
 from firth.core.errors import FirthError
 from firth.core.functions import check_tokenizer
 from firth.core.processes import is_first_process, refuse_processes
@@ -80,6 +80,7 @@ def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool,
     table (csv, tsv, jsonl, Parquet) and writes one vector per row.
     """
     from firth.data.corpus import Corpus
+    from firth.data.table import Table
 
     protect_inputs(output, path, *data)
     if output and Path(output).suffix not in (*SUFFIXES, ""):
@@ -94,7 +95,7 @@ def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool,
     if as_json and not output:
         raise click.UsageError("--json needs -o OUT; without it the rows themselves are printed as JSON.")
     model = open_model(path)
-    if model.method.kind == "table":
+    if issubclass(model.method.data, Table):
         if output and not Path(output).suffix:
             raise FirthError(
                 "unknown_format",
@@ -292,7 +293,7 @@ def batches(
     model: Any, documents: Iterable[Batch], path: str, settings: dict[str, Any]
 ) -> Iterator[tuple[Rows, dict[str, int]]]:
     """Yield embedded batches with their counts."""
-    if not hasattr(model, "pool"):
+    if not hasattr(model, "pool") or not model.method.data.has_texts:
         raise does_not_embed(model, path)
     waiting: deque[Batch] = deque()
 

@@ -391,7 +391,9 @@ def samples(path: str, table: str, n: int, seed: int, output: str) -> None:
 
 def table_model(path: str) -> Any:
     """Open a model of tables that reconstructs rows."""
+    from firth.data.table import Table
+
     model: Any = open_model(path)
-    if model.method.kind != "table" or not hasattr(model, "reconstruct"):
+    if not issubclass(model.method.data, Table) or not hasattr(model, "reconstruct"):
         raise unsupported(model, path, "is not a table model", "autoencoder, vae and pca models are.")
     return model

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from firth.cli.common import data_options, json_flag, open_model, print_json, single_file, unsupported
+from firth.cli.common import data_options, json_flag, open_model, print_json, unsupported
+from firth.core.data import single_file
 from firth.core.errors import FirthError
 
 if TYPE_CHECKING:

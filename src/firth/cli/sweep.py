@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import PROGRESS, choose_report, open_model, print_json
-from firth.cli.data_kinds import DATA_KINDS
+from firth.cli.common import PROGRESS, choose_report, file_flags, open_model, print_json
 from firth.cli.main import Interrupted
-from firth.cli.train import Flag, MethodCommand, Methods, flag_of
+from firth.cli.train import Flag, MethodCommand, Methods, flag_of, open_data
 from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.options import build_settings, options_of, plain_name
@@ -57,10 +56,9 @@ def command() -> None:
 
 def sweep_command(name: str, method: type[Method]) -> click.Command:
     """Return the command of a method: its options are fixed values, and --try names the options to vary."""
-    kind = DATA_KINDS[method.kind]
     flags = [flag_of(option, "Method options") for option in options_of(method)]
     flags += [flag_of(option, "Run settings") for option in options_of(Run) if option.name != "budget"]
-    flags += [Flag([flag], section="Data", **settings) for flag, settings in kind.flags]
+    flags += [Flag([flag], section="Data", **settings) for flag, settings in file_flags(method.data.file_options)]
     taken = {flag.name for flag in flags}
     flags += [Flag([f"--{task}"], metavar="FILE", section="Task", help=text) for task, text in TASKS.items()]
     layouts = click.Choice(("auto", "labels", "communities"))
@@ -114,8 +112,8 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     run = Run(**options_given(Run), report=choose_report(values["progress"]))
     check_sweep(method, run, Path(values["folder"]))
     tries = dict(parse_range(method_class, text) for text in values["tries"]) or None
-    data = DATA_KINDS[method_class.kind].open(values)
-    task = task_of(method_class.kind, values, run.seed, data)
+    data = open_data(method_class.data, values)
+    task = task_of(values, run.seed, data)
     start = open_model(values["start"]) if values["start"] else None
     if method_class.needs_start and start is None:
         raise FirthError(
@@ -143,9 +141,10 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
         click.echo(str(result))
 
 
-def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
+def task_of(values: dict[str, Any], seed: int, data: Any) -> Task:
     """Return the one task that is given; `data` is the training data."""
     from firth.data.examples import Examples
+    from firth.data.graph import Graph
     from firth.data.interactions import Interactions
     from firth.data.labeled_texts import LabeledTexts
     from firth.data.readers import format_and_compression
@@ -159,9 +158,8 @@ def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
     if task == "documents":
         columns: dict[str, Any] = {"title": values.get("title"), "name": values.get("name"), "column": text_column}
         return tasks.document_task(documents.draw(path, seed=seed, unit=values.get("unit") or "line", **columns), seed)
-    if (
-        task == "classification" and kind == "examples" and format_and_compression(Path(path))[0]
-    ):  # read as the training data is
+    if task == "classification" and isinstance(data, Examples) and format_and_compression(Path(path))[0]:
+        # read as the training data is
         examples = Examples(path, text=text_column or "text", label=values["label"])
         return tasks.labeled_task(zip(examples.texts(), examples.labels(), strict=True), seed)
     if task == "classification":
@@ -169,7 +167,7 @@ def task_of(kind: str, values: dict[str, Any], seed: int, data: Any) -> Task:
     if task == "recommendations":
         return tasks.rating_task(Interactions(path), seed)
     if task == "nodes":
-        return tasks.node_task(path, seed, set(data.keys) if kind == "graph" else None, values["node_layout"])
+        return tasks.node_task(path, seed, set(data.keys) if isinstance(data, Graph) else None, values["node_layout"])
     makers = {
         "similarity": tasks.similarity_task,
         "analogies": tasks.analogy_task,

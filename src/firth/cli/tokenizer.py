@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import DATA_OPTIONS, PROGRESS, choose_report, data_options, json_flag, print_fields, print_json
+from firth.cli.common import PROGRESS, choose_report, data_options, json_flag, print_fields, print_json
 from firth.cli.groups import CommandGroup
 from firth.core.errors import FirthError
 from firth.core.options import options_of
@@ -89,7 +89,7 @@ def train(data: tuple[str, ...], output: str, kind: str, **values: Any) -> None:
             "unknown_format", "vocab.txt is a WordPiece file. For {kind}, choose a .json file or a folder.", kind=kind
         )
     run = Run(threads=values["threads"], memory=values["memory"], report=choose_report(values["progress"]))
-    corpus = Corpus(*data, **{option[0][2:]: values[option[0][2:]] for option in DATA_OPTIONS})
+    corpus = Corpus.from_files(data, values)
     tokenizer = method.train(corpus, run)
     tokenizer.save(target)
     fields = {"kind": tokenizer.kind, "tokens": len(tokenizer.ids), "merges": len(tokenizer.merges) or None}

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import PROGRESS, choose_report, open_model, print_fields, print_json
-from firth.cli.data_kinds import DATA_KINDS
+from firth.cli.common import (
+    PROGRESS,
+    choose_report,
+    file_flags,
+    open_model,
+    open_table_input,
+    print_fields,
+    print_json,
+)
 from firth.cli.main import Interrupted
 from firth.core import registry
+from firth.core.data import Data, single_file
+from firth.core.errors import FirthError
 from firth.core.options import Option, build_settings, options_of
 from firth.core.processes import is_first_process
 from firth.core.report import clock, human
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
     from firth.core.train import Trained
 
 FINETUNING = "finetuning"  # the family of methods that `firth finetune` runs
-DISTIL = "distil"  # its teacher is the first argument, and its text is optional
+DISTIL = "distil"  # its base model is called the teacher
 SECTIONS = ("Method options", "Run settings", "Data", "Task", "Other")
 DASH = "–"
 SCORES = ("accuracy", "f1", "matthews", "spearman", "pearson", "exact_match")  # on development data
@@ -88,7 +97,7 @@ def train_command(name: str, method: type[Method]) -> click.Command:
     """Return the command that trains a method. A method that needs a model to start from takes it as first argument."""
     flags = [flag_of(option, "Method options") for option in options_of(method)]
     flags += [flag_of(option, "Run settings") for option in options_of(Run)]
-    flags += [Flag([flag], section="Data", **settings) for flag, settings in DATA_KINDS[data_kind(method)].flags]
+    flags += [Flag([flag], section="Data", **settings) for flag, settings in file_flags(method.data.file_options)]
     start: click.Parameter = Flag(["--start"], metavar="MODEL", help="Continue training this model on new data.")
     if method.needs_start:
         start = click.Argument(["start"], metavar="TEACHER" if name == DISTIL else "BASE")
@@ -101,7 +110,7 @@ def train_command(name: str, method: type[Method]) -> click.Command:
         params=[
             *([start] if method.needs_start else []),
             click.Argument(
-                ["data"], nargs=-1, required=name != DISTIL, metavar="[DATA]…" if name == DISTIL else "DATA…"
+                ["data"], nargs=-1, required=method.needs_data, metavar="DATA…" if method.needs_data else "[DATA]…"
             ),
             *flags,
             Flag(["-o", "--output", "folder"], required=True, metavar="MODEL", help="The folder of the new model."),
@@ -111,11 +120,6 @@ def train_command(name: str, method: type[Method]) -> click.Command:
             Flag(["--json", "as_json"], is_flag=True, help="Print JSON; errors, notes and progress are JSON too."),
         ],
     )
-
-
-def data_kind(method: type[Method]) -> str:
-    """Return the kind of data of a method, a key of `DATA_KINDS`. The text of distil is optional."""
-    return "optional text" if method.method_name() == DISTIL else method.kind
 
 
 def flag_of(option: Option, section: str) -> Flag:
@@ -160,7 +164,7 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     first = is_first_process()
     run = Run(**options_given(Run), report=choose_report(values["progress"]) if first else Nothing())
     check_first(method, run, Path(values["folder"]))
-    data = DATA_KINDS[data_kind(method_class)].open(values)
+    data = open_data(method_class.data, values)
     start = open_model(values["start"]) if values["start"] else None
     typed = shlex.join(["firth", *sys.argv[1:]])
     try:
@@ -171,6 +175,33 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
         raise Interrupted("interrupted", how_to_resume(values["folder"])) from None
     if first:
         print_result(trained, values["as_json"], text_pairs=bool(values.get("other")))
+
+
+def open_data(data_class: type[Data], values: dict[str, Any]) -> Any:
+    """Open DATA with the values of the flags: as `data_class`, or as vectors where methods take these too. Where DATA
+    is optional, it may be missing."""
+    files = values["data"]
+    if not files:
+        return None
+    if data_class.or_vectors:
+        vectors = open_table_input(single_file(files, data_class.noun))
+        if not isinstance(vectors, str):
+            refuse_file_options(data_class, values)
+            return vectors
+    return data_class.from_files(files, values)
+
+
+def refuse_file_options(data_class: type[Data], values: dict[str, Any]) -> None:
+    """Refuse the options for reading files, which do not apply to vectors."""
+    given = [option for option in data_class.file_options if option.keywords(values)]
+    if given:
+        raise FirthError(
+            "conflicting_options",
+            "{options} apply to a {noun}, and {path} contains vectors. Omit them.",
+            options=", ".join(f"--{option.flag}" for option in given),
+            noun=data_class.noun,
+            path=values["data"][0],
+        )
 
 
 def how_to_resume(folder: str) -> str:
@@ -245,14 +276,26 @@ def held_out_fields(score: dict[str, Any] | None) -> dict[str, str]:
 
 
 def next_steps(model: Model, text_pairs: bool = False) -> list[str]:
-    """Return commands that use a new model; {} is its folder."""
-    from firth.core.model import Contextual, Generates
+    """Return commands that use a new model, by what it can do; {} is its folder."""
+    from firth.core import model as protocols
+    from firth.data.table import Table
 
-    kind = data_kind(type(model.method))
-    if kind == "text" and isinstance(model, Generates):
+    method = type(model.method)
+    if isinstance(model, protocols.Answers):
+        return ["firth predict {} --question TEXT --passage TEXT"]
+    if isinstance(model, (protocols.Predicts, protocols.Estimates, protocols.TagsWords)):
+        return ["firth predict {} FILE" + (" --column NAME --other NAME" if text_pairs else "")]
+    if isinstance(model, protocols.Translates):
+        return ["firth generate translation {} TEXT"]
+    if isinstance(model, (protocols.Recommends, protocols.Rates)):
+        return ["firth query recommend {} --user USER"]
+    if isinstance(model, protocols.Generates):
         return ["firth generate text {} PROMPT"]
-    if kind == "text" and isinstance(model, Contextual):
+    if isinstance(model, protocols.Contextual) and not method.needs_start:
         return ['firth generate fill {} "TEXT with a [MASK]"', "firth embed {} FILE"]
-    if kind == "examples" and text_pairs:
-        return ["firth predict {} FILE --column NAME --other NAME"]
-    return [DATA_KINDS[kind].next]
+    if issubclass(method.data, Table):
+        return ["firth embed {} TABLE -o codes.npy"]
+    if isinstance(model, protocols.HasVectors) and not method.needs_start:
+        key = next(iter(model.tables)).removesuffix("s").upper()  # WORD, DOCUMENT, NODE
+        return [f"firth query neighbors {{}} {key}"]
+    return ["firth embed {} FILE"] if isinstance(model, protocols.Embeds) else ["firth info {}"]

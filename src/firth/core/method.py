@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
+from firth.core.data import Data
 from firth.core.errors import FirthError
 from firth.core.functions import plain
 from firth.core.model import Model
@@ -26,12 +27,14 @@ class Method(ABC):
     model: ClassVar[type[Model]]
     #: One line for `firth methods`.
     summary: ClassVar[str]
-    #: The type of its training data: a key of `cli.kinds.KINDS`, which says how the command line opens it.
-    kind: ClassVar[str] = "text"
+    #: The class of its training data, which says how files are read. `Data` itself: only Python can train the method.
+    data: ClassVar[type[Data]] = Data  # type: ignore[type-abstract]
     #: Limitations of its models for the model card, one sentence each.
     limits: ClassVar[tuple[str, ...]] = ()
     #: Whether `fit` requires `start`, a pre-trained model.
     needs_start: ClassVar[bool] = False
+    #: Whether `fit` requires data; a model can be distilled without any.
+    needs_data: ClassVar[bool] = True
     #: Whether `fit` supports data-parallel training with torchrun.
     in_processes: ClassVar[bool] = False
 

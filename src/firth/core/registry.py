@@ -67,8 +67,8 @@ def method_classes() -> dict[str, str]:
 
 
 def family_of(name: str) -> str:
-    """The family of a method, such as words or graphs: its package."""
-    return method_classes()[plain_name(name)].partition(":")[0].split(".")[-2]
+    """The family of a method, such as words or graphs: its package, or its module if that is in no package."""
+    return method_classes()[plain_name(name)].partition(":")[0].split(".")[-2:][0]
 
 
 def method(name: str) -> type[Method]:

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from firth.core.data import Data
 from firth.core.errors import FirthError
 from firth.core.storage import fingerprint, saying_where
 from firth.data import readers
 from firth.data.blocks import Block, BlockBuilder, Tags
+from firth.data.shared_options import TEXT_OPTIONS, UNITS
 
-UNITS = ("line", "block", "file")
 SAMPLES, SAMPLE = 64, 4096  # number and size in bytes of the samples that a file's stamp reads
 
 
@@ -37,7 +38,7 @@ class Document(NamedTuple):
     text: str
 
 
-class Corpus:
+class Corpus(Data):
     """Documents that are streamed and can be iterated over repeatedly.
 
     `sources` are paths, globs, "-" (standard input), iterables of str or Document, and pandas, polars or pyarrow
@@ -53,6 +54,10 @@ class Corpus:
 
     Threads can share a corpus unless it reads an iterator or standard input.
     """
+
+    noun = "corpus"
+    file_options = TEXT_OPTIONS
+    has_texts = True
 
     def __init__(
         self,

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.core.report import Report
+from firth.data.shared_options import DEV_OPTION
 from firth.data.table import Table
 
 IMBALANCE = 10  # ratio of the largest to the smallest class that is reported
 
 
-class Examples:
+class Examples(Data):
     """Rows of a table with a text column and a label column.
 
         Examples("reviews.csv", text="review", label="stars")
@@ -29,6 +31,16 @@ class Examples:
     column of the second text of a pair. `columns` are further input columns. `dev` is another source with the same
     columns, used for model selection and early stopping. Immutable, so threads can share it.
     """
+
+    noun = "set of examples"
+    file_options = (
+        FileOption("text", "The text column.", flag="column"),
+        FileOption("other", "The column of the second text, for text pairs."),
+        FileOption("label", "The column to predict."),
+        FileOption("columns", "Further input columns beside the text, as in price,colour.", "columns"),
+        DEV_OPTION,
+    )
+    has_texts = has_labels = True
 
     def __init__(
         self,

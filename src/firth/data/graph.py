@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.data.corpus import Note
 from firth.data.graph_files import Edges, collect, encode_node_pairs, read_graph
@@ -22,7 +23,7 @@ MOST_NODES = 2**31 - 2  # ids are int32
 SOURCES = "a file, edges (a, b) or (a, b, weight), a data frame with columns=…, a scipy.sparse matrix, a networkx graph"
 
 
-class Graph:
+class Graph(Data):
     """Nodes with text keys and their edges, in compressed sparse row format.
 
         Graph("edges.tsv")                                  # one edge per line: a b, or a b weight
@@ -39,6 +40,21 @@ class Graph:
 
     Immutable, so threads can share it.
     """
+
+    noun = "graph"
+    file_options = (
+        FileOption("directed", "Edges lead from the first node to the second only.", "flag"),
+        FileOption("weighted", "All edges have weight 1; a third column is ignored.", "flag", flag="unweighted"),
+        FileOption(
+            "layout", "A line is an edge (a b, or a b weight), or a node and all its neighbors.", "choice", LAYOUTS
+        ),
+        FileOption(
+            "columns",
+            "Columns of a table with a header: from,to or from,to,weight.",
+            "columns",
+            empty="from,to,weight in this order",
+        ),
+    )
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.data.interaction_files import Columns, frame_columns, read_columns, record_columns
 from firth.data.table import encode_distinct, text_of
@@ -31,7 +32,7 @@ class Events(NamedTuple):
     times: NDArray[np.float64] | None
 
 
-class Interactions:
+class Interactions(Data):
     """User-item events (user, item, weight, time). The weight defaults to 1; times are optional.
 
         Interactions("plays.tsv")                             # columns by name or by position
@@ -48,6 +49,14 @@ class Interactions:
 
     Immutable, so threads can share it.
     """
+
+    noun = "set of interactions"
+    file_options = (
+        FileOption("user", "The user column, by default the first."),
+        FileOption("item", "The item column, by default the second."),
+        FileOption("value", "The column of weights or ratings, by default the third."),
+        FileOption("time", "The time column, by default the fourth."),
+    )
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.data import corpus_encoding, readers
@@ -35,7 +36,7 @@ class Example(NamedTuple):
     labels: tuple[str, ...]
 
 
-class LabeledTexts:
+class LabeledTexts(Data):
     """Texts with labels, streamed and re-iterable.
 
     `sources` may be:
@@ -48,6 +49,13 @@ class LabeledTexts:
 
     Threads can share it unless it reads an iterator or standard input.
     """
+
+    noun = "set of labeled texts"
+    file_options = (
+        FileOption("column", "The text column (jsonl, csv, tsv, Parquet)."),
+        FileOption("label", "The label column, by default label. Text files have __label__ words."),
+    )
+    has_texts = has_labels = True
 
     def __init__(self, *sources: Any, column: str | None = None, label: str | None = None) -> None:
         if not sources:

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.core.report import Report
 from firth.data.readers import find_files, open_decompressed
+from firth.data.shared_options import DEV_OPTION
 from firth.data.table import Table
 
 MAX_SHOWN = 3  # ids listed in a note; the others are only counted
@@ -29,7 +31,7 @@ class Question(NamedTuple):
     starts: tuple[int | None, ...]  # character offset of each answer in the passage, if given
 
 
-class Questions:
+class Questions(Data):
     """Questions with passages.
 
         Questions("train-v1.1.json")                                    # the SQuAD format, optionally compressed
@@ -39,6 +41,16 @@ class Questions:
     marks an unanswerable question. Without a column `start`, the first occurrence of the answer in the passage is used.
     `dev` is another source, used for model selection and early stopping. Immutable, so threads can share it.
     """
+
+    noun = "set of questions"
+    file_options = (
+        FileOption("question", "The question column.", flag="question-column"),
+        FileOption("passage", "The passage column.", flag="passage-column"),
+        FileOption("answer", "The answer column.", flag="answer-column"),
+        FileOption("start", "The column with the character offset of the answer, if any.", flag="start-column"),
+        DEV_OPTION,
+    )
+    has_texts = has_labels = True
 
     def __init__(
         self,

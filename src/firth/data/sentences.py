@@ -83,6 +83,8 @@ def is_visible(sentence: str) -> bool:
 class SentenceCorpus(Corpus):
     """A corpus whose documents are split into sentences; an empty text marks the end of each document."""
 
+    file_options = ()  # it is made from a corpus
+
     def __init__(self, corpus: Corpus) -> None:
         super().__init__(corpus, unit=corpus.unit, column=corpus.column, key=corpus.key, tags=corpus.tags)
 

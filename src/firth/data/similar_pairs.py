@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.core.report import Report
-from firth.data.corpus import UNITS, Corpus
+from firth.data.corpus import Corpus
 from firth.data.sentences import split_sentences
+from firth.data.shared_options import UNITS
 from firth.data.table import Table
 
 SENTENCE = "sentence"
@@ -32,7 +34,7 @@ class Rows(NamedTuple):
         return len(self.sides[0])
 
 
-class SimilarPairs:
+class SimilarPairs(Data):
     """Training data for sentence embeddings.
 
         SimilarPairs("notes.txt", unit="sentence")                                    # single texts (SimCSE)
@@ -42,10 +44,23 @@ class SimilarPairs:
 
     Without `other`, the sources form a corpus: text files, tables with the text in the column `text`, lists of texts;
     `unit` is a line, block, file or sentence. With `other`, the source is one table: csv, tsv, jsonl, Parquet, a data
-    frame or a dictionary of columns. `dev` is a `SimilarPairs` with scores, used for evaluation and model selection.
+    frame or a dictionary of columns. `dev` are pairs with scores, used for evaluation and model selection: a
+    `SimilarPairs`, or a table whose columns `dev_columns` are the two texts and the score.
 
     Threads can share it unless it reads an iterator or standard input.
     """
+
+    noun = "set of pairs"
+    file_options = (
+        FileOption("unit", "What one text of a text file is.", "choice", (*UNITS, SENTENCE)),
+        FileOption("text", "The text column (csv, tsv, jsonl, Parquet).", flag="column"),
+        FileOption("other", "Pairs: the column of similar texts."),
+        FileOption("negative", "Pairs: the column of dissimilar texts (hard negatives)."),
+        FileOption("score", "Pairs: the column of similarity scores; higher is more similar."),
+        FileOption("dev", "Scored pairs to evaluate on; the best weights are kept.", "source"),
+        FileOption("dev_columns", "Their two text columns and the score column.", "columns"),
+    )
+    has_texts = True
 
     def __init__(
         self,
@@ -55,7 +70,8 @@ class SimilarPairs:
         negative: str | None = None,
         score: str | None = None,
         unit: str = "line",
-        dev: SimilarPairs | None = None,
+        dev: Any = None,
+        dev_columns: Sequence[str] = ("text", "other", "score"),
     ) -> None:
         if other is None and (negative or score):
             raise FirthError(
@@ -75,12 +91,15 @@ class SimilarPairs:
                 choices=", ".join((*UNITS, SENTENCE)),
                 got=unit,
             )
+        if dev is not None and not isinstance(dev, SimilarPairs):
+            dev = scored_pairs(dev, dev_columns)
         if dev is not None and dev.score is None:
             raise FirthError(
                 "invalid_value", "{option} must be pairs with scores: name the score column (score).", option="dev"
             )
         self.score: str | None = score
-        self.unit, self.dev = unit, dev
+        self.dev: SimilarPairs | None = dev
+        self.unit = unit
         self.names = [text or "text", other, *([negative] if negative else [])] if other else []
         if not other:
             self.corpus: Corpus | None = Corpus(*sources, unit="line" if unit == SENTENCE else unit, column=text)
@@ -148,3 +167,16 @@ class SimilarPairs:
         if own is None or dev is None:
             return None
         return hashlib.sha256(repr((own, dev, self.unit, self.names, self.score)).encode()).hexdigest()
+
+
+def scored_pairs(source: Any, columns: Sequence[str]) -> SimilarPairs:
+    """Read pairs with scores from a table with these columns: the two texts and the score."""
+    if isinstance(columns, str) or len(columns) != 3:
+        raise FirthError(
+            "invalid_value",
+            "{option} must be three column names, as in text,other,score; got {got}.",
+            option="dev_columns",
+            got=columns if isinstance(columns, str) else ",".join(columns),
+        )
+    text, other, score = columns
+    return SimilarPairs(source, text=text, other=other, score=score)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.data.readers import ICONV, column_hint
 from firth.data.table_files import read_table
@@ -38,7 +39,7 @@ class Codes(NamedTuple):
     levels: list[str]
 
 
-class Table:
+class Table(Data):
     """Rows with named columns, each numeric or a category.
 
         Table("people.csv")
@@ -60,6 +61,13 @@ class Table:
 
     Immutable, so threads can share it.
     """
+
+    noun = "table"
+    file_options = (
+        FileOption("columns", "Only these columns of the table, as in age,zip.", "columns", empty="all"),
+        FileOption("categories", "Numeric columns to be read as categories, as in zip.", "columns"),
+    )
+    or_vectors = True
 
     def __init__(self, source: Any, *, columns: Sequence[str] | None = None, categories: Sequence[str] = ()) -> None:
         for names in (columns, categories):

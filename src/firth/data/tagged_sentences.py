@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.data.readers import column_hint, find_files, format_and_compression, open_decompressed, text_lines
+from firth.data.shared_options import DEV_OPTION
 from firth.data.table_files import read_table
 
 
@@ -21,7 +23,7 @@ class Sentence(NamedTuple):
     tags: tuple[str, ...]
 
 
-class TaggedSentences:
+class TaggedSentences(Data):
     """Sentences with one tag per word.
 
         TaggedSentences("train.conll")                             # one word per line, tag last; blank lines between
@@ -31,6 +33,14 @@ class TaggedSentences:
     csv, tsv, jsonl and Parquet files have one sentence per record; other files are in CoNLL format. `dev` is another
     source, used for model selection and early stopping. Immutable, so threads can share it.
     """
+
+    noun = "set of tagged sentences"
+    file_options = (
+        FileOption("text", "The column of words.", flag="column"),
+        FileOption("tags", "The column of tags."),
+        DEV_OPTION,
+    )
+    has_texts = has_labels = True
 
     def __init__(self, source: Any, *, text: str = "text", tags: str = "tags", dev: Any = None) -> None:
         if isinstance(source, TaggedSentences):

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.data.corpus import Corpus, is_table_like
 from firth.data.readers import format_and_compression
@@ -21,7 +22,7 @@ class Pair(NamedTuple):
     target: str
 
 
-class TranslationPairs:
+class TranslationPairs(Data):
     """Pairs of texts, streamed and re-iterable.
 
         TranslationPairs("train.de", "train.en")                        # parallel files, aligned line by line
@@ -29,21 +30,37 @@ class TranslationPairs:
         TranslationPairs([("ein hund", "a dog"), ("eine katze", "a cat")])
 
     A table is a csv, tsv, jsonl or Parquet file, optionally compressed, or a data frame. Its columns are "source" and
-    "target" by default. `validation` has pairs for evaluation during training.
+    "target" by default. `dev` are pairs for evaluation during training: a `TranslationPairs`, a table, or a list of two
+    parallel files.
 
     Threads can share it unless it reads an iterator or standard input.
     """
 
-    def __init__(
-        self, *data: Any, source: str = "source", target: str = "target", validation: TranslationPairs | None = None
-    ) -> None:
+    noun = "set of pairs"
+    file_options = (
+        FileOption("source", "The source column."),
+        FileOption("target", "The target column."),
+        FileOption(
+            "dev",
+            "Development pairs, as in val.de,val.en or val.tsv.",
+            "source",
+            several=True,
+            empty="hold out a part",
+        ),
+    )
+    has_texts = True
+
+    def __init__(self, *data: Any, source: str = "source", target: str = "target", dev: Any = None) -> None:
         if not 1 <= len(data) <= 2:
             raise FirthError(
                 "invalid_type",
                 "TranslationPairs takes two parallel files, one table or one iterable of pairs; got {got} arguments.",
                 got=len(data),
             )
-        self.validation = validation
+        if dev is not None and not isinstance(dev, TranslationPairs):
+            is_files = isinstance(dev, (list, tuple)) and all(isinstance(part, (str, os.PathLike)) for part in dev)
+            dev = TranslationPairs(*(dev if is_files else [dev]), source=source, target=target)
+        self.dev: TranslationPairs | None = dev
         self._items: Iterable[Any] | None = None
         self._sides: tuple[Corpus, Corpus] | None = None
         if len(data) == 2:
@@ -92,8 +109,8 @@ class TranslationPairs:
         if self._sides is None:
             return None
         fingerprints = [side.fingerprint() for side in self._sides]
-        if self.validation is not None:
-            fingerprints.append(self.validation.fingerprint())
+        if self.dev is not None:
+            fingerprints.append(self.dev.fingerprint())
         return None if None in fingerprints else hashlib.sha256(repr(fingerprints).encode()).hexdigest()
 
 

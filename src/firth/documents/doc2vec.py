@@ -15,6 +15,7 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.vectors import Vectors
+from firth.data.tagged_corpus import TaggedCorpus
 from firth.documents.doc2vec_training import (
     GROUP,
     Doc2VecModel,
@@ -34,7 +35,7 @@ class Doc2Vec(WindowMethod):
     summary: ClassVar[str] = (
         "document vectors trained to predict the words of documents; vectors of new documents are inferred"
     )
-    kind: ClassVar[str] = "tagged"
+    data = TaggedCorpus
     model: ClassVar[type[Model]] = Doc2VecModel
     architecture: ClassVar[str] = "skipgram"  # for mode=dbow; `kernel_settings` sets that of the other modes
     min_epochs: ClassVar[int] = 20

@@ -27,7 +27,7 @@ class FastTextClassifier(ClassifierOptions):
         "text classification: a linear layer on the mean of word and n-gram vectors; a fast, strong baseline"
     )
     model: ClassVar[type[Model]] = ClassifierModel
-    kind: ClassVar[str] = "labelled"
+    data = LabeledTexts
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ClassifierModel:
         """Train on LabeledTexts (or data it can be made from). Words of `start` begin with its vectors."""

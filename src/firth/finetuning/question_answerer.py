@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.questions import Questions
 from firth.finetuning.finetuning_options import TuningOptions
 from firth.training.network_options import model_in, torch_module
 
@@ -22,7 +23,7 @@ class QuestionAnswerer(TuningOptions):
     """
 
     summary: ClassVar[str] = "answers to questions as spans of a passage, by fine-tuning a BERT"
-    kind: ClassVar[str] = "questions"
+    data = Questions
 
     batch_size: int = option(32, "windows of passages per step", low=1, high=65536)
     max_length: int | None = option(

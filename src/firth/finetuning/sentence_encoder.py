@@ -9,6 +9,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.similar_pairs import SimilarPairs
 from firth.training.network_options import GradientOptions, model_in, torch_module
 
 
@@ -22,7 +23,7 @@ class SentenceEncoder(GradientOptions):
     """
 
     summary: ClassVar[str] = "better sentence vectors, by fine-tuning a BERT on texts, pairs or triplets"
-    kind: ClassVar[str] = "alike"
+    data = SimilarPairs
     needs_start: ClassVar[bool] = True
 
     epochs: int = option(1, "passes over the data", low=1)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.examples import Examples
 from firth.finetuning.finetuning_options import TuningOptions
 from firth.training.network_options import model_in, torch_module
 
@@ -21,7 +22,7 @@ class TextClassifier(TuningOptions):
     """
 
     summary: ClassVar[str] = "labels of texts or pairs of texts, by fine-tuning a BERT or GPT"
-    kind: ClassVar[str] = "examples"
+    data = Examples
 
     pooling: str = option(
         "base",

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.tagged_sentences import TaggedSentences
 from firth.finetuning.finetuning_options import TuningOptions
 from firth.training.network_options import model_in, torch_module
 
@@ -21,7 +22,7 @@ class TokenClassifier(TuningOptions):
     """
 
     summary: ClassVar[str] = "tags of words, such as named entities and parts of speech, by fine-tuning a BERT"
-    kind: ClassVar[str] = "tagged words"
+    data = TaggedSentences
 
     metric: str = option(
         "accuracy", "dev score for model selection; f1 is that of B-/I- spans", choices=("accuracy", "f1")

@@ -84,7 +84,7 @@ class WalkingMethod(Method):
     """Options and `fit` of DeepWalk and Node2Vec."""
 
     model: ClassVar[type[Model]] = NodeModel
-    kind: ClassVar[str] = "graph"
+    data = Graph
 
     dim: int = option(128, "length of the vectors", low=1, high=65536)
     walks_per_node: int = option(10, "walks that start at each node", low=1, high=1_000_000)

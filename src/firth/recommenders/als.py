@@ -15,7 +15,7 @@ from firth.core.model import Histories, Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.vectors import Matrix
-from firth.data.interactions import transposed
+from firth.data.interactions import Interactions, transposed
 from firth.kernels import als as kernel
 from firth.kernels.predict import new_table
 from firth.kernels.sparse import Rows
@@ -63,7 +63,7 @@ class ALS(Method):
 
     summary: ClassVar[str] = "user and item vectors from implicit feedback: weighted matrix factorization"
     model: ClassVar[type[Model]] = ALSModel
-    kind: ClassVar[str] = "ratings"
+    data = Interactions
 
     dim: int = option(64, "length of the vectors", low=1, high=4096)
     alpha: float = option(2.0, "confidence of an interaction = 1 + alpha * weight", low=1e-9)

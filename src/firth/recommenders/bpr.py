@@ -9,6 +9,7 @@ from firth.core.method import Method
 from firth.core.model import Histories, Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.interactions import Interactions
 from firth.recommenders.bpr_training import BPRModel, Training
 from firth.recommenders.recommender_model import as_interactions, check_start, keys_of, merge_interactions
 
@@ -21,7 +22,7 @@ class BPR(Method):
 
     summary: ClassVar[str] = "user and item vectors from implicit feedback: ranks used items above unused ones"
     model: ClassVar[type[Model]] = BPRModel
-    kind: ClassVar[str] = "ratings"
+    data = Interactions
 
     dim: int = option(64, "length of the vectors", low=1, high=4096)
     learning_rate: float = option(0.05, "initial learning rate; decays linearly to almost 0", low=1e-9, high=100)

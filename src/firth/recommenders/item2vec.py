@@ -12,6 +12,7 @@ from firth.core.method import Method
 from firth.core.model import Histories, Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.interactions import Interactions
 from firth.kernels import predict as kernel
 from firth.recommenders.item2vec_training import BasketTraining, Item2VecModel, baskets, trained_rows
 from firth.recommenders.recommender_model import as_interactions, check_start, keys_of, merge_interactions
@@ -28,7 +29,7 @@ class Item2Vec(Method):
 
     summary: ClassVar[str] = "item vectors from baskets or sessions by skip-gram; users are the mean of their items"
     model: ClassVar[type[Model]] = Item2VecModel
-    kind: ClassVar[str] = "ratings"
+    data = Interactions
     # Fixed settings of skip-gram training.
     architecture: ClassVar[str] = "skipgram"
     loss: ClassVar[str] = "negative"

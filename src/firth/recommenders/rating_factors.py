@@ -16,7 +16,7 @@ from firth.core.options import option
 from firth.core.run import Run
 from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix
-from firth.data.interactions import transposed
+from firth.data.interactions import Interactions, transposed
 from firth.kernels import als as kernel
 from firth.kernels.predict import Table, new_table
 from firth.kernels.sparse import Rows
@@ -84,7 +84,7 @@ class RatingFactors(Method):
 
     summary: ClassVar[str] = "user and item vectors from explicit ratings: matrix factorization with biases"
     model: ClassVar[type[Model]] = RatingFactorsModel
-    kind: ClassVar[str] = "ratings"
+    data = Interactions
 
     dim: int = option(32, "length of the vectors", low=1, high=1024)
     regularization: float = option(0.1, "strength of the L2 penalty of vectors and biases, per rating", low=1e-6)

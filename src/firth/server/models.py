@@ -56,9 +56,9 @@ ABILITIES: Mapping[str, Any] = {
 
 
 def abilities(model: Any) -> list[str]:
-    """Return the model's names in ABILITIES; `codes` instead of `embeds` for models of tables."""
+    """Return the model's names in ABILITIES; `codes` instead of `embeds` for models that do not embed texts."""
     names = [name for name, protocol in ABILITIES.items() if isinstance(model, protocol)]
-    if "embeds" in names and model.method.kind == "table":
+    if "embeds" in names and not model.method.data.has_texts:
         names[names.index("embeds")] = "codes"
     if "fills" in names and "masked" not in getattr(model, "heads", ["masked"]):
         names.remove("fills")  # an encoder without a masked language modeling head
@@ -271,7 +271,7 @@ def description(model: Any) -> dict[str, Any]:
     tables = model.tables if isinstance(model, protocols.HasVectors) else {}
     return {
         "method": None if method is None else type(method).method_name(),
-        "kind": None if method is None else method.kind,
+        "data": None if method is None else method.data.__name__,
         "summary": "vectors from a file" if method is None else method.summary,
         "can": abilities(model),
         "tables": {table: {"rows": len(rows), "dim": rows.dim} for table, rows in tables.items()},

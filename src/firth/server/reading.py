@@ -32,7 +32,7 @@ class TextReader:
     def __init__(self, model: Any, precision: str = "auto") -> None:
         self.model: Any = model
         self.precision = precision
-        if not isinstance(model, Embeds) or self.model.method.kind == "table":
+        if not isinstance(model, Embeds) or not self.model.method.data.has_texts:
             raise RequestError(400, "This model does not embed texts.", field="model")
         tokenizer = getattr(getattr(model, "reader", model), "tokenizer", None)  # a static model has it in its reader
         self.tokenizer: SubwordTokenizer | None = tokenizer

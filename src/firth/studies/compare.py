@@ -17,6 +17,7 @@ from firth.core.extras import how_to_install
 from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.core.vectors import similarity as cosine
+from firth.data.corpus import Corpus
 from firth.evaluate import (
     SentencePair,
     common_questions,
@@ -240,7 +241,7 @@ def stability_measure(
     methods = {
         each.name: each.model.method
         for each in everyone
-        if each.model is not None and each.vectors is not None and each.model.method.kind == "text"
+        if each.model is not None and each.vectors is not None and each.model.method.data is Corpus
     }
     retrained: dict[str, list[Vectors]] = {
         name: [vectors_of(method.fit(corpus, run=Run(seed=seed + turn))) for turn in range(trainings)]

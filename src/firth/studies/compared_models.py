@@ -20,7 +20,6 @@ from firth.data.tokenizer import tokenizer
 from firth.formats import read_vectors
 from firth.formats.fasttext import is_fasttext
 
-OTHER_KINDS = ("table", "graph", "ratings")  # kinds of training data other than text
 WARM_UP = 32  # texts embedded before the clock starts
 
 Embed = Callable[[Sequence[str]], tuple[Matrix, int, int]]  # rows; words with a vector, words without
@@ -147,7 +146,7 @@ def word_table(model: Model) -> Vectors | None:
     """Return the table of words; nodes and items are compared like words, documents are not."""
     if not isinstance(model, HasVectors):
         return None
-    return model.vectors if model.method.kind in OTHER_KINDS else model.tables.get("words")
+    return model.tables.get("words") if model.method.data.has_texts else model.vectors
 
 
 def disk_size(path: Path) -> int:
@@ -159,7 +158,7 @@ def disk_size(path: Path) -> int:
 def embedding(model: Any) -> Embed | None:
     """Return the function that embeds texts with this model; None if it does not embed texts."""
     pool, plain = getattr(model, "pool", None), getattr(model, "embed", None)
-    if model.method.kind in OTHER_KINDS or (pool is None and plain is None):
+    if not model.method.data.has_texts or (pool is None and plain is None):
         return None
 
     def embed(texts: Sequence[str]) -> tuple[Matrix, int, int]:

@@ -19,7 +19,6 @@ LABELS, OTHER_LABELS, TEXTS = "these labels", "other labels", "these texts"
 UNKNOWN, UNKNOWN_LABELS = "unknown", "unknown labels"
 ACCIDENTAL = 0.02  # share of common rows up to which they count as duplicates: public splits have 1 to 2 %
 SKETCH_SIZE = 1 << 16  # hashes in the sketch of the data that models are compared on
-SUPERVISED = ("labelled", "examples", "questions", "tagged words")  # kinds of training data with labels
 
 
 class TrainingData(NamedTuple):
@@ -79,7 +78,7 @@ def training_data(each: ComparedModel, evaluated: EvaluationData) -> TrainingDat
     """Compare a model's training data with the evaluated data, by recorded rows or else by fingerprint."""
     if each.model is None:
         return TrainingData(UNKNOWN)
-    training, supervised = each.model.training, each.model.method.kind in SUPERVISED
+    training, supervised = each.model.training, each.model.method.data.has_labels
     rows = sketch_in(training)
     if rows is not None:
         return by_rows(rows, evaluated)

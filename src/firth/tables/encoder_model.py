@@ -271,7 +271,7 @@ class EncodingMethod(Method):
       names (arrays, lists) are matched by position, and their number must be equal.
     """
 
-    kind: ClassVar[str] = "table"
+    data = Table
     model: ClassVar[type[Model]] = EncoderModel
 
     missing: str = option(

@@ -130,7 +130,7 @@ class PCA(Method):
     """
 
     summary: ClassVar[str] = "tables and vectors: projection on the directions of largest variance"
-    kind: ClassVar[str] = "table"
+    data = Table
     model: ClassVar[type[Model]] = PCAModel
     min_rows: ClassVar[int] = 2
 

@@ -18,6 +18,8 @@ from firth.core.extras import missing_package
 from firth.core.method import Method
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.interactions import Interactions
+from firth.data.table import Table
 
 Kind = TypeVar("Kind", bound=type)
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")  # of translators, with the ids 0 to 3
@@ -151,7 +153,7 @@ def hidden_sizes_of(method: Any) -> tuple[int, ...]:
 class CompressingOptions(RowOptions):
     """Options of autoencoders of tables."""
 
-    kind: ClassVar[str] = "table"
+    data = Table
     min_rows: ClassVar[int] = 2
     accepts_missing: ClassVar[bool] = True  # missing cells and unseen categories
 
@@ -179,7 +181,7 @@ class CompressingOptions(RowOptions):
 class UserOptions(RowOptions):
     """Options of autoencoders of user histories."""
 
-    kind: ClassVar[str] = "ratings"
+    data = Interactions
 
     epochs: int = option(100, "passes over the users", low=1)
     batch_size: int = option(256, "users per step", low=1)

@@ -9,6 +9,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.corpus import Corpus
 from firth.training.network_options import GradientOptions, model_in, torch_module
 
 #: Layers, dim, heads (Turc et al. 2019; base: Devlin et al. 2019).
@@ -21,6 +22,7 @@ class BERT(GradientOptions):
     """Maximize Σ log p(masked token | all other tokens), and predict whether a sentence follows another."""
 
     summary: ClassVar[str] = "a bidirectional encoder: contextual vectors of words and sentences"
+    data = Corpus
 
     size: str = option("mini", "2 layers × 128, 4 × 256, 4 × 512 or 12 × 768", choices=tuple(SIZES))
     layers: int = option(0, "number of blocks; 0 = by size", low=0, high=1000)

@@ -10,6 +10,7 @@ from firth.core.method import Method
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.corpus import Corpus
 from firth.training.network_options import torch_module
 from firth.transformers.static_model import StaticModel
 
@@ -26,7 +27,9 @@ class Distil(Method):
         "a BERT as a static token table: text vectors hundreds of times faster on a CPU, nearly as good"
     )
     model: ClassVar[type[Model]] = StaticModel
+    data = Corpus
     needs_start: ClassVar[bool] = True
+    needs_data: ClassVar[bool] = False
 
     dim: int = option(256, "vector dimension, at most the teacher's; 0 = the teacher's", low=0, high=65536)
     smoothing: float = option(

@@ -9,6 +9,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.corpus import Corpus
 from firth.training.network_options import GradientOptions, model_in, torch_module
 
 
@@ -18,6 +19,7 @@ class GPT(GradientOptions):
     """Maximize Σ log p(token | tokens before it) with a causal Transformer."""
 
     summary: ClassVar[str] = "a language model: generated text, perplexity and contextual vectors"
+    data = Corpus
 
     layers: int = option(6, "number of blocks", low=1, high=1000)
     dim: int = option(384, "vector dimension", low=2, high=65536)

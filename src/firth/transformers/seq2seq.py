@@ -9,7 +9,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.data.translation_pairs import as_pairs
+from firth.data.translation_pairs import TranslationPairs, as_pairs
 from firth.training.network_options import TranslatorOptions, model_in, torch_module
 
 
@@ -19,7 +19,7 @@ class Seq2Seq(TranslatorOptions):
     """Maximize Σ log p(target token | source, target tokens before it) with label smoothing."""
 
     summary: ClassVar[str] = "an encoder-decoder for translation and summaries"
-    kind: ClassVar[str] = "pairs"
+    data = TranslationPairs
 
     weight_decay: float = option(0.01, "of matrices, not of biases and norms", low=0, high=10)
 

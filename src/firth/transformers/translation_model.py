@@ -26,6 +26,7 @@ from firth.training.network_options import SPECIAL_TOKENS, TranslatorOptions
 from firth.training.weight_files import with_weights
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.beam_search import Hypothesis, RecurrentDecoder, StepDecoder, TransformerDecoder, beam_search
+from firth.words.word_model import check_texts
 
 PAD, BEGIN, END, _ = range(4)  # ids of the special tokens
 ROWS = 64  # texts per batch
@@ -172,6 +173,7 @@ class Translator(TracesAttention, Model):
     @torch.inference_mode()
     def embed(self, inputs: Sequence[str]) -> NDArray[np.float32]:
         """Return one row per text: the mean of the encoder states over its tokens and end token."""
+        check_texts(inputs)
         dim = self.method.dim * (1 if self.method.architecture == "transformer" else 2)
         rows = np.zeros((len(inputs), dim), np.float32)
         for which, ids, mask in self.batches(self.encoded(inputs)):

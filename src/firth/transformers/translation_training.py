@@ -221,8 +221,8 @@ def learn(method: TranslatorOptions, data: TranslationPairs, run: Run, start: Mo
     texts = (text for pair in data if all(side.strip() for side in pair) for text in pair)
     tokenizer = start.tokenizer if start else new_tokenizer(method, texts, run)
     pairs = encode(data, tokenizer, method.context_length, report, "pairs")
-    if data.validation is not None:
-        held_out = encode(data.validation, tokenizer, method.context_length, report, "validation pairs")
+    if data.dev is not None:
+        held_out = encode(data.dev, tokenizer, method.context_length, report, "development pairs")
     else:
         order = np.random.default_rng(run.seed).permutation(len(pairs))
         n_held_out = int(len(pairs) * method.held_out)

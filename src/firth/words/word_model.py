@@ -7,11 +7,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.data import Data
 from firth.core.errors import FirthError
 from firth.core.functions import check_tokenizer
 from firth.core.method import Method
@@ -20,6 +21,7 @@ from firth.core.options import option
 from firth.core.run import Run
 from firth.core.stored import check_arrays, check_texts_of, finite_rows
 from firth.core.vectors import Matrix, Vectors
+from firth.data.corpus import Corpus
 from firth.data.phrases import Phrase, PhraseJoiner
 from firth.data.token_lists import TokenLists, corpus_or_token_lists
 from firth.data.tokenizer import NATIVE, TOKENIZERS, Splitting, is_token_list, tokenizer
@@ -37,6 +39,8 @@ WHITESPACE = Splitting("whitespace", lowercase=False)  # fallback for vocabulari
 @dataclass(frozen=True, kw_only=True)
 class WordOptions(Method):
     """Options for splitting text into words and building a vocabulary."""
+
+    data: ClassVar[type[Data]] = Corpus
 
     min_count: int | None = option(
         None, "minimum count of a word; none = 1 for small corpora, 5 from 400,000 words on", low=1

@@ -5,7 +5,7 @@ import { route } from "./url.svelte";
 export interface Model {
   name: string;
   method: string | null; // null for a file of vectors
-  kind: string | null; // kind of its training data
+  data: string | null; // the type of its training data
   summary: string; // short description
   can: string[];
   tables: Record<string, { rows: number; dim: number }>; // vector tables

@@ -5,11 +5,13 @@ import { command, keywords, python } from "./shell";
 
 /** A field that describes how a data file is read. */
 export interface Field {
-  name: string;
+  name: string; // of the flag
+  keyword: string; // of the Python class
   help: string;
-  kind: "column" | "columns" | "choice" | "flag" | "source";
+  role: "column" | "columns" | "choice" | "flag" | "source";
+  default: string | string[] | boolean | null;
   choices: string[];
-  needed: boolean;
+  needed: boolean; // in records; text has no columns
   empty: string; // meaning of an empty value
 }
 
@@ -18,7 +20,7 @@ export interface Method {
   class: string;
   summary: string;
   family: string;
-  kind: string; // of data
+  data: { module: string; class: string }; // the type of its data, in Python
   needs_start: boolean;
   options: Option[];
   fields: Field[];
@@ -50,21 +52,6 @@ export const FAMILIES: Record<string, string> = {
   finetuning: "A pre-trained BERT or GPT, fine-tuned",
 };
 
-const OPENED: Record<string, string> = {
-  labelled: "LabeledTexts",
-  table: "Table",
-  graph: "Graph",
-  ratings: "Interactions",
-  pairs: "TranslationPairs",
-  alike: "SimilarPairs",
-  examples: "Examples",
-  questions: "Questions",
-  "tagged words": "TaggedSentences",
-};
-
-/** Kinds of data whose classes call the column of texts `text`. */
-const TEXT_COLUMN = new Set(["alike", "examples", "tagged words"]);
-
 export function usualFirst(options: Option[]): Option[] {
   const position = (option: Option) => (USUAL.includes(option.name) ? USUAL.indexOf(option.name) : USUAL.length);
   return [...options].sort((a, b) => position(a) - position(b));
@@ -90,7 +77,7 @@ export interface Paths {
 }
 
 export function trainCommand(run: Training, paths: Paths): string {
-  const sources = new Set(run.method.fields.filter((field) => field.kind === "source").map((field) => field.name));
+  const sources = new Set(run.method.fields.filter((field) => field.role === "source").map((field) => field.name));
   const flags = Object.entries({ ...run.data, ...run.options, ...run.run }).map(([name, value]) => {
     const flag = name.replaceAll("_", "-");
     if (typeof value === "boolean") return `--${value ? "" : "no-"}${flag}`;
@@ -102,28 +89,31 @@ export function trainCommand(run: Training, paths: Paths): string {
   return command("firth", verb, run.method.name, ...base, paths.data, ...flags, ...continued, "-o", run.name);
 }
 
+/** The value of a field as the Python class takes it. A flag stands for the opposite of the default. */
+function argument(field: Field, value: Value, paths: Paths): Value | string[] {
+  if (field.role === "flag") return !field.default;
+  if (field.role === "source") return paths.source(String(value));
+  if (field.role !== "columns") return value;
+  return String(value)
+    .split(",")
+    .map((name) => name.trim());
+}
+
 /** The lines after `import firth`. */
 export function trainPython(run: Training, paths: Paths): string {
-  const kinds = new Map(run.method.fields.map((field) => [field.name, field.kind]));
-  const data = Object.entries(run.data).map(([name, value]) => {
-    const kind = kinds.get(name);
-    const read =
-      kind === "columns"
-        ? String(value)
-            .split(",")
-            .map((one) => one.trim())
-        : kind === "source"
-          ? paths.source(String(value))
-          : value;
-    return [name === "column" && TEXT_COLUMN.has(run.method.kind) ? "text" : name.replace("-column", ""), read];
+  const data = run.method.fields.flatMap((field) => {
+    const value = run.data[field.name];
+    return value === undefined ? [] : [[field.keyword, argument(field, value, paths)]];
   });
   const opened = [python(paths.data), keywords(Object.fromEntries(data))].filter(Boolean).join(", ");
+  const { module, class: name } = run.method.data;
   const how = [
     ...(Object.keys(run.run).length ? [`run=firth.Run(${keywords(run.run)})`] : []),
     ...(run.start ? [`start=firth.load(${python(paths.model(run.start))})`] : []),
   ];
   return (
-    `data = firth.${OPENED[run.method.kind] ?? "Corpus"}(${opened})\n` +
+    (module === "firth" ? "" : `import ${module}\n\n`) +
+    `data = ${module}.${name}(${opened})\n` +
     `firth.train(${[`firth.${run.method.class}(${keywords(run.options)})`, "data", python(run.name), ...how].join(", ")})`
   );
 }

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from firth.cli.common import UNITS, json_flag, print_json
+from firth.cli.common import json_flag, print_json
 from firth.core.errors import FirthError
+from firth.data.shared_options import UNITS
 
 
 @click.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from firth.cli.common import choose_report, json_flag, print_json
-from firth.cli.data_kinds import split_names
+from firth.core.data import split_names
 from firth.core.errors import FirthError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from firth.cli.common import choose_report, does_not_embed, json_flag, open_model
-from firth.cli.data_kinds import split_names
 from firth.cli.evaluate.results import models_and_data, print_results
+from firth.core.data import split_names
 
 
 @click.command()

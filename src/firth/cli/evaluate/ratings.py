@@ -6,19 +6,18 @@ from typing import Any
 
 import click
 
-from firth.cli.common import add_flags, json_flag, open_model, unsupported
-from firth.cli.data_kinds import INTERACTION_OPTIONS
+from firth.cli.common import add_flags, file_flags, json_flag, open_model, unsupported
 from firth.cli.evaluate.results import models_and_data, print_results
+from firth.data.interactions import Interactions
 
 
 @click.command()
 @models_and_data
-@add_flags(INTERACTION_OPTIONS)
+@add_flags(file_flags(Interactions.file_options))
 @json_flag
 def command(models: tuple[str, ...], data: str, as_json: bool, **columns: Any) -> None:
     """Measure the errors of predicted ratings. DATA has user, item and rating; MODEL was trained by rating_factors."""
     from firth.core.model import Rates
-    from firth.data.interactions import Interactions
     from firth.evaluate import rating_errors
 
     test = Interactions(data, **columns)

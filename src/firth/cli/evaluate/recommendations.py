@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from firth.cli.common import add_flags, choose_report, json_flag, open_model
-from firth.cli.data_kinds import INTERACTION_OPTIONS
+from firth.cli.common import add_flags, choose_report, file_flags, json_flag, open_model
 from firth.cli.evaluate.results import models_and_data, print_results
+from firth.data.interactions import Interactions
 
 
 @click.command()
@@ -20,7 +20,7 @@ from firth.cli.evaluate.results import models_and_data, print_results
     show_default=True,
     help="Also score popularity and item-kNN, which is slow with many items.",
 )
-@add_flags(INTERACTION_OPTIONS)
+@add_flags(file_flags(Interactions.file_options))
 @json_flag
 def command(
     models: tuple[str, ...], data: str, history: str | None, baselines: bool, as_json: bool, **columns: Any
@@ -29,7 +29,6 @@ def command(
 
     DATA are the interactions of the users after those of the training data: user, item, rating.
     """
-    from firth.data.interactions import Interactions
     from firth.evaluate import recommendations
 
     test = Interactions(data, **columns)

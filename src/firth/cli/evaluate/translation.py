@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import click
 
-from firth.cli.common import add_flags, json_flag, print_json
-from firth.cli.data_kinds import TRANSLATION_OPTIONS
+from firth.cli.common import add_flags, file_flags, json_flag, print_json
 from firth.cli.generate.translation import DECODING_OPTIONS, note_truncated, open_translator
+from firth.data.translation_pairs import TranslationPairs
 
 
 @click.command()
 @click.argument("path", metavar="MODEL")
 @click.argument("data", nargs=-1, required=True, metavar="DATA…")
-@add_flags(TRANSLATION_OPTIONS)
+@add_flags(file_flags([option for option in TranslationPairs.file_options if option.needed]))
 @add_flags(DECODING_OPTIONS)
 @json_flag
 def command(
@@ -29,7 +29,6 @@ def command(
 
     DATA are two parallel files (sources, references), or one table (csv, tsv, jsonl, Parquet).
     """
-    from firth.data.translation_pairs import TranslationPairs
     from firth.evaluate.translation import bleu
 
     translator = open_translator(path).to(device)

@@ -129,7 +129,7 @@ def command(
 def embedding(model: Model, path: str, engine: dict[str, str]) -> Embed:
     """Return the function that embeds texts."""
     pool, plain = getattr(model, "pool", None), getattr(model, "embed", None)
-    if model.method.kind == "table" or (pool is None and plain is None):
+    if not model.method.data.has_texts or (pool is None and plain is None):
         raise does_not_embed(model, path)
 
     def embed(texts: list[str]) -> tuple[Matrix, int]:

@@ -36,7 +36,7 @@ def command(path: str, a: str, b: str, texts: bool, table: str | None, metric: s
         from firth.core.vectors import similarity
 
         model = open_model(path)
-        if not isinstance(model, Embeds) or model.method.kind == "table":
+        if not isinstance(model, Embeds) or not model.method.data.has_texts:
             raise does_not_embed(model, path)
         first, second = model.embed([a, b])
         score = similarity(first, second, metric)

@@ -16,7 +16,7 @@ from firth.core.run import Run
 from firth.core.storage import CONFIG, TRAINING, read_json
 from firth.core.train import COMMAND, UNFINISHED
 from firth.index.folder import MANIFEST
-from firth.server.workbench.training import FIELDS, command_words
+from firth.server.workbench.training import command_words
 from firth.server.workspace import Workspace, folders_under
 
 MAX_BYTES = 4 << 20  # of a file that describes a run
@@ -122,7 +122,7 @@ def own_arguments(workspace: Workspace, folder: Path, typed: Any) -> list[str]:
         words = shlex.split(typed) if isinstance(typed, str) else []
         program, verb, method_name, *rest = words
         method = registry.method(method_name)
-        fields = {field.name: field.kind for field in FIELDS.get(method.kind, ())}
+        fields = {option.flag: option for option in method.data.file_options}
         options = {option.name.replace("_", "-"): option.path for option in (*options_of(method), *options_of(Run))}
         started = program == "firth" and [verb, method_name] == command_words(method)
         if not started or rest[-3:] != ["-o", str(folder), "--json"]:
@@ -140,7 +140,9 @@ def own_arguments(workspace: Workspace, folder: Path, typed: Any) -> list[str]:
             match = FLAG.fullmatch(flag)
             if match is None or match[1] not in {**fields, **options}:
                 return []
-            if match[2] and (options.get(match[1]) or fields.get(match[1]) == "source"):
+            if match[2] and match[1] in fields and fields[match[1]].role == "source":
+                paths += match[2].split(",") if fields[match[1]].several else [match[2]]
+            elif match[2] and options.get(match[1]):
                 paths.append(match[2])
         inside = [Path(path).is_absolute() and workspace.inside(path, "data") for path in paths]
     except (ValueError, OSError):  # FirthError is a ValueError

@@ -2,89 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
+import firth
 from firth.core import registry
+from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.options import Option, build_settings, options_of
 from firth.core.run import Run
+from firth.data.readers import format_and_compression
 from firth.server.errors import RequestError
 from firth.server.workspace import Workspace
 
 router = APIRouter()
-
-
-class Field(NamedTuple):
-    """A flag of `firth train` that describes the data."""
-
-    name: str
-    help: str
-    kind: str = "column"  # "column", "columns" (separated by commas), "choice", "flag", or "source" (another file)
-    choices: tuple[str, ...] = ()
-    needed: bool = False
-    empty: str = "none"  # meaning of an empty value
-
-
-UNIT = Field("unit", "Unit of a text file that is one document.", "choice", ("line", "block", "file"))
-TEXT = Field("column", "Column of the texts.")
-DEV = Field(
-    "dev", "Dev data for model selection and early stopping; by default a part of the data is held out.", "source"
-)
-EXAMPLES = (
-    Field("column", "Column of the texts.", needed=True),
-    Field("other", "Column of the second texts, for text pairs."),
-    Field("label", "Column to predict.", needed=True),
-    Field("columns", "Further input columns.", "columns"),
-    DEV,
-)
-#: Fields by the kind of data of a method. Methods of other kinds cannot be trained in the workbench.
-FIELDS: dict[str, tuple[Field, ...]] = {
-    "text": (UNIT, TEXT),
-    "optional text": (UNIT, TEXT),
-    "tagged": (UNIT, TEXT, Field("key", "Column of document names."), Field("tags", "Columns of tags.", "columns")),
-    "labelled": (TEXT, Field("label", "Column of the labels.")),
-    "table": (
-        Field("columns", "Use only these columns.", "columns", empty="all"),
-        Field("categories", "Numeric columns that are categorical.", "columns"),
-    ),
-    "graph": (
-        Field("columns", "Columns from,to or from,to,weight.", "columns", empty="from,to,weight in this order"),
-        Field("directed", "Edges are directed.", "flag"),
-        Field("layout", "Each line is an edge, or a node and its neighbors.", "choice", ("edges", "adjacency")),
-    ),
-    "ratings": tuple(
-        Field(name, f"Column of the {what}.")
-        for name, what in (("user", "users"), ("item", "items"), ("value", "ratings"), ("time", "times"))
-    ),
-    "pairs": (
-        Field("source", "Column of the source texts.", needed=True),
-        Field("target", "Column of the target texts.", needed=True),
-    ),
-    "alike": (
-        Field("column", "Column of the texts."),
-        Field("other", "Pairs: column of the similar texts."),
-        Field("negative", "Pairs: column of dissimilar texts."),
-        Field("score", "Pairs: column of similarity scores."),
-    ),
-    "examples": EXAMPLES,
-    "questions": (
-        *(
-            Field(f"{name}-column", f"Column of the {name}s.", needed=True)
-            for name in ("question", "passage", "answer")
-        ),
-        DEV,
-    ),
-    "tagged words": (
-        Field("column", "Column of the words.", needed=True),
-        Field("tags", "Column of the tags.", needed=True),
-        DEV,
-    ),
-}
 
 
 @router.get("/methods")
@@ -104,10 +41,10 @@ def forms() -> list[dict[str, Any]]:
                 "class": method.__name__,
                 "summary": method.summary,
                 "family": registry.family_of(name),
-                "kind": method.kind,
+                "data": python_name(method.data),
                 "needs_start": method.needs_start,
                 "options": [form(option) for option in options_of(method)],
-                "fields": [field._asdict() for field in FIELDS.get(method.kind, ())],
+                "fields": [field(option) for option in method.data.file_options],
             }
         )
     return methods
@@ -124,6 +61,26 @@ def form(option: Option) -> dict[str, Any]:
         "high": None if option.high is not None and option.high >= 2**31 else option.high,
         "choices": option.choices or (),
     }
+
+
+def field(option: FileOption) -> dict[str, Any]:
+    """Return the form field of an option of a data file: `name` is its flag, `keyword` that of the constructor."""
+    return {
+        "name": option.flag,
+        "keyword": option.name,
+        "help": option.help,
+        "role": option.role,
+        "default": option.default,
+        "choices": option.choices,
+        "needed": option.needed,
+        "empty": ",".join(option.default) if option.role == "columns" and option.default else option.empty,
+    }
+
+
+def python_name(data: type[Data]) -> dict[str, str]:
+    """Return the module and the name under which Python code imports a type of data."""
+    public = getattr(firth, data.__name__, None) is data
+    return {"module": "firth" if public else data.__module__, "class": data.__name__}
 
 
 class TrainBody(BaseModel):
@@ -166,29 +123,52 @@ def arguments(workspace: Workspace, body: TrainBody) -> list[str]:
         )
     if method.needs_start and not body.start:
         raise FirthError("missing_start", "{method} starts from a trained model; choose one.", method=body.method)
-    fields = {field.name: field for field in FIELDS.get(method.kind, ())}
     build_settings(method, body.options)
     build_settings(Run, body.run)
+    source = workspace.source(body.source)
+    start = [str(workspace.models.path(body.start))] if body.start else []
+    command = [*command_words(method), *(start if method.needs_start else []), str(source)]
+    command += data_flags(workspace, method, source, body.data)
     paths = {option.name for option in options_of(method) if option.path}
-    missing = [name for name, field in fields.items() if field.needed and not body.data.get(name)]
-    unknown = sorted(set(body.data) - set(fields))
+    for name, value in {**body.options, **body.run}.items():
+        if name in paths and value:
+            value = str(workspace.inside(str(value), name))
+        command += flag(name, value)
+    return [*command, "--start", *start] if start and not method.needs_start else command
+
+
+def data_flags(workspace: Workspace, method: type[Method], source: Path, values: Mapping[str, bool | str]) -> list[str]:
+    """Return the flags that say how the data file is read."""
+    options = {option.flag: option for option in method.data.file_options}
+    records = bool(format_and_compression(source)[0])  # text has no columns to name
+    missing = [name for name, option in options.items() if option.needed and records and not values.get(name)]
+    unknown = sorted(set(values) - set(options))
     if missing or unknown:
-        detail = f"{body.method} needs: {', '.join(missing)}." if missing else f"Unknown field: {unknown[0]!r}."
+        name = method.method_name()
+        detail = f"{name} needs: {', '.join(missing)}." if missing else f"Unknown field: {unknown[0]!r}."
         raise FirthError(
             "unknown_option",
             "{detail} The fields of its data are: {fields}.",
             detail=detail,
-            fields=", ".join(fields) or "none",
+            fields=", ".join(options) or "none",
         )
-    start = [str(workspace.models.path(body.start))] if body.start else []
-    command = [*command_words(method), *(start if method.needs_start else []), str(workspace.source(body.source))]
-    for name, value in {**body.data, **body.options, **body.run}.items():
-        if name in fields and fields[name].kind == "source":
-            value = str(workspace.source(str(value)))
-        elif name in paths and value:
-            value = str(workspace.inside(str(value), name))
-        command += flag(name, value)
-    return [*command, "--start", *start] if start and not method.needs_start else command
+    flags = []
+    for name, value in values.items():
+        if options[name].role == "flag":
+            flags += [f"--{name}"] if value else []
+        else:
+            flags += flag(name, source_paths(workspace, options[name], str(value)))
+    return flags
+
+
+def source_paths(workspace: Workspace, option: FileOption, value: str) -> str:
+    """Return the value of an option as the command takes it: names of data files become paths."""
+    if option.role != "source":
+        return value
+    paths = [str(workspace.source(name)) for name in (value.split(",") if option.several else [value])]
+    if option.several and any("," in path for path in paths):  # the command would split it into other paths
+        raise FirthError("wrong_input", "A path of {option} must not contain a comma.", option=option.flag)
+    return ",".join(paths)
 
 
 def command_words(method: type[Method]) -> list[str]:
