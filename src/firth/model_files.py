@@ -35,7 +35,7 @@ def load_file(path: Path, in_memory: bool = False) -> Model:
         raise FirthError(
             "missing_method", "{path} needs the method {method}, which is not installed.", path=path, method=name
         )
-    model_class: Any = method.model
+    model_class: Any = method.model_class()
     model: Model = model_class.from_file(file)
     return model
 

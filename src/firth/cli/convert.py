@@ -69,9 +69,11 @@ def command(
 
     protect_inputs(target, source)
     if pickled:
-        from firth.training.network_options import torch_module
+        from firth.training.network_options import networks
 
-        count = torch_module("transformers.pickled_weights").convert_pickled(Path(source), Path(target))
+        with networks():
+            from firth.transformers.pickled_weights import convert_pickled
+        count = convert_pickled(Path(source), Path(target))
         return report(f"{count:,} arrays as safetensors in {target}", arrays=count)
     settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}
     settings |= {"norms": True} if norms else {}

@@ -201,13 +201,12 @@ def tree(path: str, k: int, column: str | None, output: str) -> None:
 def positions(path: str | None, k: int, dim: int, output: str) -> None:
     """Draw the position vectors of a BERT or GPT, or without MODEL the sinusoids of the Transformer."""
     from firth.maps import plot_positions
-    from firth.training.network_options import torch_module
+    from firth.training.network_options import networks
 
     table: Any
     if path is None:
-        torch_module("transformers.language_modeling")  # explains how to install torch if it is missing
-        from firth.nets.positions import sinusoids
-
+        with networks():
+            from firth.nets.positions import sinusoids
         table = sinusoids(k, dim).numpy()
     else:
         model = open_model(path)

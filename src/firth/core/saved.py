@@ -137,7 +137,7 @@ def open_foreign(folder: Path) -> Model | None:
         return None
     with saying_which(folder):
         method = registry.method(foreign_method(config))
-        return method.model.from_foreign(folder, config, method)  # type: ignore[attr-defined, no-any-return]
+        return method.model_class().from_foreign(folder, config, method)  # type: ignore[attr-defined, no-any-return]
 
 
 def open_files(folder: Path) -> Files:
@@ -216,7 +216,7 @@ def build(opened: Files, in_memory: bool, tokenizer: Any) -> Model:
     arrays = {name.removesuffix(ends): read_arrays(files[name], in_memory) for name in files if name.endswith(ends)}
     parts = Parts(arrays.pop(main.removesuffix(ends)), documents, more=arrays, folder=folder)
     with saying_which(folder):
-        return method.model.from_parts(method, parts, training)
+        return method.model_class().from_parts(method, parts, training)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

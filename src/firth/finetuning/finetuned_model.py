@@ -149,7 +149,7 @@ class TunedModel(Model):
         metadata = parts.documents["base"]
         rest, head = split_head(parts.arrays, cls.head)
         base_method = registry.stored_method(metadata["method"], metadata["options"])
-        base: Any = base_method.model.from_parts(base_method, replace(parts, arrays=rest), {})
+        base: Any = base_method.model_class().from_parts(base_method, replace(parts, arrays=rest), {})
         pools = ("last",) if isinstance(base, GPTModel) else ("each",) if cls.head_input == "each" else ("cls", "mean")
         if metadata["pool"] not in pools:
             raise FirthError(
@@ -216,7 +216,7 @@ def gpt_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray
 
 def options_of(size: Size) -> dict[str, Any]:
     """Return the method options that describe a network of this size."""
-    names = ("layers", "dim", "heads", "hidden", "dropout", "activation", "epsilon")
+    names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "activation", "epsilon")
     return {name: getattr(size, name) for name in names}
 
 

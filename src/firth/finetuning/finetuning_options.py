@@ -102,3 +102,20 @@ class TuningOptions(GradientOptions):
                 got=self.learning_rates,
             )
         return rates
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextHeadOptions(TuningOptions):
+    """Options for predicting a label or a number per text or pair of texts."""
+
+    pooling: str = option(
+        "base",
+        "the vector of a text: the mean of its tokens, [CLS] through BERT's pooler, or as in the base",
+        choices=("base", "mean", "cls"),
+    )
+    metric: str = option("accuracy", "dev score for model selection", choices=("accuracy", "f1", "matthews"))
+
+    @property
+    def balanced(self) -> bool:
+        """Whether rare labels get more weight."""
+        return False

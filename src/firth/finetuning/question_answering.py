@@ -21,10 +21,12 @@ from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.questions import Question, Questions, find_answer_spans, report_answer_problems
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, base_of, max_length_of, new_net
+from firth.finetuning.finetuned_model import BATCH_TOKENS, Base, TunedModel, base_of, max_length_of, new_net
 from firth.finetuning.finetuning_loop import FineTuning, Sequences, concatenate_ids, predict_batches
+from firth.finetuning.question_answerer import QuestionAnswerer
 from firth.nets.attention import Packed
 from firth.nets.bert import position_ids
+from firth.nets.tuned import Tuned
 from firth.training.baselines import HINT, BaselineComparison, answer_guesses, clearly_better
 from firth.transformers.bert_model import BertModel
 
@@ -47,7 +49,7 @@ def windows(
     tokenizer: SubwordTokenizer,
     questions: Sequence[Question],
     spans: Sequence[tuple[int, int]],
-    method: Any,
+    method: QuestionAnswerer,
     max_length: int,
 ) -> tuple[Windows, int]:
     """Return all windows, and how many questions were cut to `question_length`.
@@ -172,9 +174,11 @@ def best_answers(
 class SpanFineTuning(FineTuning):
     """Trains a question answerer."""
 
-    method: Any
+    method: QuestionAnswerer
 
-    def __init__(self, method: Any, net: Any, train: Windows, dev: Any, fingerprint: str, run: Run) -> None:
+    def __init__(
+        self, method: QuestionAnswerer, net: Tuned, train: Windows, dev: Any, fingerprint: str, run: Run
+    ) -> None:
         """`dev` is the pair of dev windows and their questions, or None."""
         super().__init__(method, net, train.texts, dev[0].texts if dev else None, fingerprint, run)
         self.windows, self.dev_questions = (train, dev[0] if dev else None), dev
@@ -231,7 +235,7 @@ class SpanModel(TunedModel):
     architecture: ClassVar[str] = "BertForQuestionAnswering"
     head: ClassVar[str] = "qa_outputs"
     outputs: ClassVar[int] = 2  # start and end logits
-    method: Any
+    method: QuestionAnswerer
 
     def answer(self, questions: Sequence[str], passages: Sequence[str], report: Report = Silence()) -> list[Span]:
         """Return, for each question, the span of its passage that answers it best.
@@ -266,12 +270,12 @@ class SpanModel(TunedModel):
         return f"Answers from passages: {self.base!r}"
 
 
-def window_length(method: Any, base: Any) -> int:
+def window_length(method: QuestionAnswerer, base: Base) -> int:
     """Return the most tokens of a window: `max_length`, or 384, or the positions of the base if there are fewer."""
     return min(WINDOW, base.size.max_positions) if method.max_length is None else max_length_of(method, base)
 
 
-def report_cut(n_cut: int, method: Any, report: Report) -> None:
+def report_cut(n_cut: int, method: QuestionAnswerer, report: Report) -> None:
     """Note or refuse questions that are longer than `question_length`."""
     if n_cut and method.overlong == "refuse":
         raise FirthError(
@@ -287,7 +291,7 @@ def report_cut(n_cut: int, method: Any, report: Report) -> None:
         )
 
 
-def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
+def train_question_answerer(method: QuestionAnswerer, data: Any, run: Run, start: Model | None) -> SpanModel:
     """Train a question answerer."""
     began = time.monotonic()
     base = base_of(start, method, pooled=False)
@@ -348,7 +352,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
     return SpanModel(training.method, base, net.cpu(), {}, metadata)
 
 
-def check_answers(rows: Sequence[Question], method: Any) -> None:
+def check_answers(rows: Sequence[Question], method: QuestionAnswerer) -> None:
     """Refuse questions without an answer unless the method has `unanswerable`."""
     without_answer = [row.id for row in rows if not row.answers]
     if without_answer and not method.unanswerable:

@@ -28,7 +28,7 @@ from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, NativeWalks, Walked
 from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.training.gpu_choice import on_gpu
-from firth.training.network_options import torch_module
+from firth.training.network_options import networks
 from firth.words.window_training import LEAST_RATE, MOST_STREAMS, MOST_WINDOWS, PROBED
 
 NEGATIVE_EXPONENT = 0.75  # as in word2vec
@@ -151,7 +151,9 @@ class WalkingMethod(Method):
             run.report.note(f"{isolated:,} nodes have no edges; their vectors are zero.", "isolated_nodes")
         method, training_class = self.sized(len(graph), run.device), Training
         if on_gpu(method, run, self.epochs * self.walks_per_node * self.walk_length * len(graph)):
-            training_class = torch_module("graphs.walk_training_gpu").CudaTraining
+            with networks():
+                from firth.graphs.walk_training_gpu import CudaTraining
+            training_class = CudaTraining
         training = training_class(method, graph, run, start)
         preparing = time.monotonic() - began
         metrics = training.go() | {

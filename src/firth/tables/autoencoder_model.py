@@ -20,7 +20,7 @@ from firth.data.table import Table
 from firth.nets.autoencoder import Code, Shape, TableNet, divergences, sample_code
 from firth.tables.network_inputs import Cells, Layout, keys_of
 from firth.tables.table_model import Coded, TableModel, stored_points
-from firth.training.network_options import CompressingOptions, hidden_sizes_of
+from firth.training.network_options import CompressingOptions, Variational, hidden_sizes_of
 from firth.training.weight_files import with_weights
 
 Array = NDArray[np.float64]
@@ -29,7 +29,7 @@ NET = "net."  # prefix of the network's arrays
 STORED_CODES = ("known", "known_deviations")
 
 
-def shape_of(method: Any, layout: Layout) -> Shape:
+def shape_of(method: CompressingOptions, layout: Layout) -> Shape:
     """Return the network shape that a method's options give for a table."""
     return Shape(
         varies=layout.varies,
@@ -39,8 +39,8 @@ def shape_of(method: Any, layout: Layout) -> Shape:
         hidden_sizes=hidden_sizes_of(method),
         activation=method.activation,
         embedding=method.categorical == "embedding",
-        tied=getattr(method, "tied", False),
-        variational=hasattr(method, "beta"),
+        tied=method.tied,
+        variational=isinstance(method, Variational),
         # Limits the weight of nearly constant columns, such as pixels that are almost always white.
         least_deviation=0.1 if layout.shared_scale else 0.01,
         dropout=method.dropout,

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -406,7 +406,7 @@ class BertModel(TracesAttention, ContextualModel, Model):
             "pooling": asdict(self.pooling),
             **sentence_documents(self.pooling, self.projection, self.size),
         }
-        if not hasattr(self.method, "shape"):  # methods other than BERT do not have the size as options
+        if not isinstance(self.method, Shaped):  # methods other than BERT do not have the size as options
             documents["size"] = asdict(self.size)
         projection = self.projection
         more = (
@@ -470,17 +470,27 @@ def stored_size(document: Mapping[str, Any]) -> Size:
     return size_of(build_settings(registry.method("bert"), options))
 
 
-def size_of(method: Any) -> Size:
+@runtime_checkable
+class Shaped(Protocol):
+    """Options that give the size of a network."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The layers, dim and heads."""
+
+
+def size_of(method: Method) -> Size:
     """Return the network size that a method's options give."""
-    layers, dim, heads = method.shape
+    assert isinstance(method, Shaped)
+    (layers, dim, heads), options = method.shape, method.options()
     return Size(
         layers=layers,
         dim=dim,
         heads=heads,
-        feedforward_dim=method.feedforward_dim,
-        max_positions=method.context_length,
-        dropout=method.dropout,
-        activation=method.activation,
+        feedforward_dim=options["feedforward_dim"],
+        max_positions=options["context_length"],
+        dropout=options["dropout"],
+        activation=options["activation"],
         pre_norm=False,
-        epsilon=method.epsilon,
+        epsilon=options["epsilon"],
     )

@@ -21,7 +21,7 @@ from firth.data.vocabulary import Vocabulary
 from firth.kernels import predict as kernel
 from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.training.gpu_choice import on_gpu
-from firth.training.network_options import torch_module
+from firth.training.network_options import networks
 from firth.words.window_model import Word2VecModel
 from firth.words.word_model import TextModel, WordModel, WordOptions, no_pairs_error
 
@@ -146,7 +146,9 @@ def fit_word2vec(method: Any, data: Any, run: Run, start: Model | None) -> Word2
     tokens, reading_seconds = read_sentences(method, data, run, start)
     method, trainer_class = method.sized(tokens), Training
     if on_gpu(method, run, method.epochs * len(tokens.ids)):
-        trainer_class = torch_module("words.window_training_gpu").CudaTraining
+        with networks():
+            from firth.words.window_training_gpu import CudaTraining
+        trainer_class = CudaTraining
     training = trainer_class(method, tokens, run, start, method.held_out)
     metrics = training.go() | {"reading_seconds": reading_seconds}
     words, outputs = (np.ascontiguousarray(table[:, :dim]) for table in (training.inputs, training.outputs))
