@@ -404,9 +404,8 @@ def test_a_dense_with_activation_is_refused(model, copied, tmp_path):
         ({}, "linear.weight"),
     ):
         write_arrays(copied / "2_Dense/model.safetensors", wrong)
-        with refuses("damaged_model", folder=copied) as caught:
+        with refuses("damaged_model", folder=copied, array=name):
             firth.load(copied)
-        assert caught.value.__cause__.values["array"] == name
     write_arrays(copied / "2_Dense/model.safetensors", {"linear.weight": weight})
     plain = model.with_pooling(normalize=False)
     np.testing.assert_allclose(embed(firth.load(copied)), embed(plain) @ weight.T, atol=1e-5)

@@ -61,7 +61,7 @@ def command(
     network of another library, is written as a model folder if OUT has no suffix. A BERT can be written as .onnx, with
     its pooling.
     """
-    from firth.core.foreign import foreign_config
+    from firth.core.saved import external_opener
     from firth.formats import format_of_name, write_vectors
 
     def report(text: str, **fields: Any) -> None:
@@ -97,7 +97,7 @@ def command(
         return report(f"a fastText model of {size:,} bytes in {target}{lost}", bytes=size, error=error)
     if settings:
         raise FirthError("conflicting_options", "--cutoff and --norms need the output format .ftz.")
-    foreign = is_model_file(source) or (is_model and foreign_config(Path(source)))
+    foreign = is_model_file(source) or (is_model and external_opener(Path(source)) is not None)
     if foreign and is_complete and format_of_name(output) is None and not suffix:
         open_model(source).save(output)
         return report(f"a model folder in {target}")

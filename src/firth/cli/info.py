@@ -42,13 +42,13 @@ def command(path: str, as_json: bool) -> None:
 
 def model_fields(path: str) -> dict[str, Any]:
     """Return the method, tables, options and training metrics of a model."""
-    from firth.core.foreign import foreign_config, known_options
     from firth.core.model import HasVectors
-    from firth.core.saved import read_config
+    from firth.core.saved import external_opener, read_config
     from firth.core.sketch import KEY
     from firth.maps.layout_files import saved_layouts
+    from firth.transformers.huggingface_folder import known_options
 
-    config = None if foreign_config(Path(path)) else read_config(Path(path))
+    config = None if external_opener(Path(path)) else read_config(Path(path))
     model = open_model(path)
     training = {name: value for name, value in model.training.items() if name not in ("command", KEY)}
     tables = model.tables if isinstance(model, HasVectors) else {}

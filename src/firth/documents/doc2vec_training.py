@@ -26,7 +26,7 @@ from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.documents.document_matrix import stored_keys
 from firth.kernels import predict as kernel
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.kernels.hashing import GOLDEN, MASK, mix
 from firth.words.window_training import Training, random_table
 from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
 

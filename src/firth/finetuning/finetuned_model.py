@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from firth.core import registry
 from firth.core.errors import FirthError
-from firth.core.foreign import read_weights
 from firth.core.method import Method
 from firth.core.model import Attention, AttentionSteps, Model, Parts, Senses, WordsInContext
 from firth.core.options import build_settings
@@ -36,6 +35,7 @@ from firth.transformers.bert_model import BertModel
 from firth.transformers.contextual_words import Averaged
 from firth.transformers.gpt_model import GPTModel
 from firth.transformers.gpt_model import net_of as decoder_of
+from firth.transformers.huggingface_folder import read_weights
 from firth.transformers.pooling import Pooling
 from firth.words.word_model import Pooled
 

@@ -24,7 +24,7 @@ from firth.core.vectors import Matrix, Vectors
 from firth.data.graph import Graph
 from firth.kernels import predict as kernel
 from firth.kernels._native import Trainer
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.kernels.hashing import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, NativeWalks, Walked
 from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.training.gpu_choice import on_gpu

@@ -18,7 +18,6 @@ import numpy as np
 
 from firth.core import model as protocols
 from firth.core.errors import FirthError
-from firth.core.foreign import known_options, network_folder
 from firth.core.functions import lacks_tokenizer
 from firth.core.saved import load
 from firth.core.storage import CONFIG
@@ -29,6 +28,7 @@ from firth.index import Index
 from firth.index.folder import MANIFEST, is_index
 from firth.server.errors import RequestError
 from firth.server.settings import Settings
+from firth.transformers.huggingface_folder import known_options, network_folder
 
 Stamp = tuple[int, int, int]  # inode, modification time and size: changes when a file is replaced
 CHECK_SECONDS = 0.2  # time after which a folder is checked again

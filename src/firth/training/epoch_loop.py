@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from firth.core.checkpoint import Checkpoints, interrupts_held
 from firth.core.errors import FirthError
 from firth.core.run import Run
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.kernels.hashing import GOLDEN, MASK, mix
 
 SLICE_SECONDS = 0.3
 MIN_GAIN = 0.01  # smallest relative decrease of the loss that counts as learning

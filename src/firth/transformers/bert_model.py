@@ -18,7 +18,6 @@ from torch import Tensor
 
 from firth.core import registry
 from firth.core.errors import FirthError
-from firth.core.foreign import network_folder, read_weights
 from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.options import build_settings
@@ -34,6 +33,7 @@ from firth.nets.transformer import Size
 from firth.transformers import huggingface_bert as bert_files
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.contextual_words import ContextualModel
+from firth.transformers.huggingface_folder import network_folder, read_weights
 from firth.transformers.pooling import Pooling
 from firth.transformers.sentence_transformers_folder import (
     DENSE,

@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.foreign import read_weights
 from firth.core.method import Method
 from firth.core.model import Candidate, GeneratedToken, Model, Parts
 from firth.core.stored import finite_rows
@@ -26,6 +25,7 @@ from firth.training.weight_files import with_weights
 from firth.transformers import huggingface_gpt2 as gpt2
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.contextual_words import ContextualModel
+from firth.transformers.huggingface_folder import read_weights
 from firth.transformers.language_modeling import Sampling, generate_ids, generate_with_logits, windows
 from firth.words.word_model import check_texts
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError, FirthWarning
-from firth.core.foreign import MODULES, read_modules
 from firth.core.storage import read_arrays, read_json
 from firth.nets.transformer import Size
+from firth.transformers.huggingface_folder import MODULES, read_modules
 from firth.transformers.pooling import Pooling, layer_numbers
 from firth.transformers.whitening import Projection
 

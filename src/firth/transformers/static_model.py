@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.foreign import read_weights
 from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.run import available_cores
@@ -24,6 +23,7 @@ from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.kernels.bags import MAX_CHARACTERS, Bags, WordPieces
+from firth.transformers.huggingface_folder import read_weights
 from firth.words.word_model import Pooled, check_texts
 
 EMBEDDINGS, TOKENIZER = "embeddings", "tokenizer"
