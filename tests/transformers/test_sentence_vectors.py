@@ -139,7 +139,7 @@ def test_chunks_are_pooled(model):
 
 
 def test_long_texts_are_refused_where_asked(model):
-    with refuses("text_too_long", number=2, tokens=722, limit=256):
+    with refuses("text_too_long", name="Text 2", tokens=722, limit=256):
         embed(model, [TEXTS[0], LONG], pooling=Pooling(max_tokens=256, long="refuse"))
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from firth.core.errors import FirthError
+from firth.core.long_texts import TRUNCATE
 from firth.core.model import Model
 from firth.core.report import Report
 from firth.core.run import Run
@@ -313,7 +314,7 @@ def encode_rows(rows: Rows, base: BertModel, report: Report) -> Texts:
     """Encode all sides of the rows and number their distinct texts."""
     max_length = base.pooling.max_tokens or base.size.max_positions
     ids: dict[str, int] = {}
-    sides = tuple(encode_texts(base.tokenizer, side, max_length, "cut", report) for side in rows.sides)
+    sides = tuple(encode_texts(base.tokenizer, side, max_length, TRUNCATE, report) for side in rows.sides)
     text_ids = tuple(np.array([ids.setdefault(text, len(ids)) for text in side], np.int64) for side in rows.sides)
     return Texts(sides, text_ids, rows.scores)
 

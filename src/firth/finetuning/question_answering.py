@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from firth.core import scores
 from firth.core.errors import FirthError
+from firth.core.long_texts import REFUSE, TooLongError, note_truncated
 from firth.core.model import Model, Span
 from firth.core.report import Report, Silence
 from firth.core.run import Run
@@ -52,7 +53,7 @@ def windows(
     method: QuestionAnswerer,
     max_length: int,
 ) -> tuple[Windows, int]:
-    """Return all windows, and how many questions were cut to `question_length`.
+    """Return all windows, and how many questions were truncated to `question_length`.
 
     `spans` are the character spans of the answers in their passages.
     """
@@ -61,9 +62,12 @@ def windows(
     distinct = list(dict.fromkeys(row.passage for row in questions))
     passages = dict(zip(distinct, tokenizer.encode_batch(distinct, special=False), strict=True))
     parts, seconds, question_ids, firsts, targets = [], [], list[int](), list[int](), []
-    n_cut = 0
+    n_truncated = 0
     for number, (row, question, span) in enumerate(zip(questions, encoded_questions, spans, strict=True)):
-        n_cut += len(question) > method.question_length
+        if len(question) > method.question_length and method.overlong == REFUSE:
+            name = f"Question {number + 1:,}"
+            raise TooLongError(number, len(question), method.question_length, "Use overlong=truncate.", name)
+        n_truncated += len(question) > method.question_length
         prefix = [cls, *question[: method.question_length], sep]
         passage = passages[row.passage]
         answer = token_span(passage.offsets, span)
@@ -92,7 +96,7 @@ def windows(
     all_windows = Windows(
         concatenate_ids(parts, seconds), np.array(question_ids), np.array(firsts), offsets, answer_positions
     )
-    return all_windows, n_cut
+    return all_windows, n_truncated
 
 
 def token_span(offsets: Offsets, span: tuple[int, int]) -> tuple[int, int]:
@@ -257,8 +261,9 @@ class SpanModel(TunedModel):
         if not rows_to_answer:
             return []
         max_length = window_length(self.method, self.base)
-        encoded, n_cut = windows(self.tokenizer, rows_to_answer, [NONE] * len(rows_to_answer), self.method, max_length)
-        report_cut(n_cut, self.method, report)
+        spans_to_find = [NONE] * len(rows_to_answer)
+        encoded, n_truncated = windows(self.tokenizer, rows_to_answer, spans_to_find, self.method, max_length)
+        note_truncated(report, n_truncated, len(rows_to_answer), self.method.question_length)
         null, spans = self.method.unanswerable, []
         for rows, logits, packed in predict_batches(self.net, encoded.texts, BATCH_TOKENS):
             seconds = torch.from_numpy(encoded.texts.seconds[rows]).to(logits.device)
@@ -273,22 +278,6 @@ class SpanModel(TunedModel):
 def window_length(method: QuestionAnswerer, base: Base) -> int:
     """Return the most tokens of a window: `max_length`, or 384, or the positions of the base if there are fewer."""
     return min(WINDOW, base.size.max_positions) if method.max_length is None else max_length_of(method, base)
-
-
-def report_cut(n_cut: int, method: QuestionAnswerer, report: Report) -> None:
-    """Note or refuse questions that are longer than `question_length`."""
-    if n_cut and method.overlong == "refuse":
-        raise FirthError(
-            "text_too_long",
-            "{cut:,} questions have more than {limit} tokens. Use overlong=cut to cut them.",
-            cut=n_cut,
-            limit=method.question_length,
-        )
-    if n_cut:
-        report.note(
-            f"{n_cut:,} questions have more than {method.question_length} tokens; the rest of them was cut off.",
-            code="questions_cut",
-        )
 
 
 def train_question_answerer(method: QuestionAnswerer, data: Any, run: Run, start: Model | None) -> SpanModel:
@@ -311,8 +300,8 @@ def train_question_answerer(method: QuestionAnswerer, data: Any, run: Run, start
     check_answers(train, method)
     max_length = window_length(method, base)
     method = method.resolved(max_length=max_length)
-    encoded, n_cut = windows(base.tokenizer, train, answers.spans, method, max_length)
-    report_cut(n_cut, method, run.report)
+    encoded, n_truncated = windows(base.tokenizer, train, answers.spans, method, max_length)
+    note_truncated(run.report, n_truncated, len(train), method.question_length)
     usable = encoded.spans[:, 0] >= 0
     if method.unanswerable:
         missing = set(answers.lost)

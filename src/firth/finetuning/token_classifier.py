@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from firth.core.long_texts import CHUNK, long_option
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
@@ -28,9 +29,7 @@ class TokenClassifier(TuningOptions):
     metric: str = option(
         "accuracy", "dev score for model selection; f1 is that of B-/I- spans", choices=("accuracy", "f1")
     )
-    overlong: str = option(
-        "parts", "texts longer than max_length are split between words and read in parts", choices=("parts",)
-    )
+    overlong: str = long_option(CHUNK)
 
     @classmethod
     def model_class(cls) -> type[TagModel]:

@@ -10,6 +10,7 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
+from firth.core.long_texts import TRUNCATE
 from firth.core.model import Contextual, Estimates, Predicts
 from firth.core.report import Nothing
 from firth.core.vectors import unit_rows
@@ -218,7 +219,7 @@ def predictions(request: Request, body: PredictBody) -> Response:
 
 
 def count_truncated(model: Any, texts: list[Any], long: str) -> int:
-    """Return how many texts or pairs exceed the model's maximum length; with long="refuse" they are refused."""
+    """Return how many texts or pairs exceed the model's maximum length; `long` may refuse them."""
     max_tokens: int | None = getattr(model, "most", None)
     if max_tokens is None:
         return 0
@@ -252,6 +253,6 @@ async def info(request: Request) -> Response:
         "max_client_batch_size": settings.inputs,
         "max_concurrent_requests": settings.connections,
         "max_body_bytes": settings.body_bytes,
-        "auto_truncate": settings.long == "truncate",
+        "auto_truncate": settings.long == TRUNCATE,
     }
     return JSONResponse(description)

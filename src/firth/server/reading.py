@@ -8,11 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from firth.core.long_texts import CHUNK, REFUSE, TRUNCATE, TooLongError
 from firth.core.model import Embeds, Translates
 from firth.core.vectors import Matrix
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.server.errors import RequestError
 
+REMEDY = (
+    "Split it into parts. (The field truncate, where there is one, or the server's --long truncate uses the beginning.)"
+)
 Inputs = Sequence[str] | Sequence[list[int]]  # texts, or token ids
 
 
@@ -42,10 +46,10 @@ class TextReader:
             self.max_tokens = self.model.method.context - 1  # without the end token
         elif hasattr(base, "room"):
             self.max_tokens = base.room
-        self.dim = self.rows(self.read(["a"], "truncate").items).shape[1]  # also initializes what the model caches
+        self.dim = self.rows(self.read(["a"], TRUNCATE).items).shape[1]  # also initializes what the model caches
 
     def read(self, inputs: Inputs, long: str) -> ReadInputs:
-        """Tokenize inputs; `long` is "refuse" or "truncate" for inputs over the limit."""
+        """Tokenize inputs; `long` is `REFUSE` or `TRUNCATE` for inputs over the limit."""
         texts = [each if isinstance(each, str) else self.text_of(each) for each in inputs]
         counts = self.count(checked_texts(texts))
         if self.max_tokens is None or max(counts, default=0) <= self.max_tokens:
@@ -140,7 +144,7 @@ class EncoderReader(TextReader):
             self.check_ids(list(chain.from_iterable(inputs)), len(self.encoder.tokenizer))  # type: ignore[arg-type]
             items = [self.enclosed(list(ids)) for ids in inputs]  # type: ignore[arg-type]
         counts = [len(ids) for ids in items]
-        if max(counts, default=0) <= self.max_tokens or self.pooling.long == "chunk":
+        if max(counts, default=0) <= self.max_tokens or self.pooling.long == CHUNK:
             return ReadInputs(items, counts, 0)
         too_long = over_limit(self.max_tokens, counts, long)
         for position in too_long:
@@ -163,14 +167,10 @@ def make_reader(model: Any, precision: str) -> TextReader:
 
 
 def over_limit(max_tokens: int, counts: Sequence[int], on_long: str) -> list[int]:
-    """Return the positions of inputs over the limit; if `on_long` is "refuse", there must be none."""
+    """Return the positions of inputs over the limit; if `on_long` is `REFUSE`, there must be none."""
     positions = [position for position, count in enumerate(counts) if count > max_tokens]
-    if positions and on_long == "refuse":
-        raise RequestError(
-            400,
-            f"Input {positions[0]} has {counts[positions[0]]:,} tokens and the model reads {max_tokens:,}: cut it into "
-            "parts. (The field truncate, where there is one, or the server's --long truncate reads the beginning.)",
-            field="input",
-            code="context_length_exceeded",
-        )
+    if positions and on_long == REFUSE:
+        first = positions[0]
+        error = TooLongError(first, counts[first], max_tokens, REMEDY, f"Input {first}")
+        raise RequestError(400, str(error), field="input", code="context_length_exceeded")
     return positions

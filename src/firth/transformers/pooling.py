@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from firth.core.errors import FirthError
+from firth.core.long_texts import CHUNK, REFUSE, TRUNCATE, long_option
 from firth.core.options import check_options, option
 
 if TYPE_CHECKING:  # the command line reads the options without importing torch
@@ -16,7 +17,6 @@ if TYPE_CHECKING:  # the command line reads the options without importing torch
 
 HOW = ("mean", "cls", "max", "sum")
 COMBINE = ("mean", "sum", "concat")
-LONG = ("truncate", "chunk", "refuse")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +30,7 @@ class Pooling:
     max_tokens: int = option(
         0, "maximum number of tokens of a text, with [CLS] and [SEP]; 0 = the model's positions", low=0
     )
-    long: str = option(
-        "truncate", "longer texts are truncated (with a note), processed in chunks, or refused", choices=LONG
-    )
+    long: str = long_option(TRUNCATE, CHUNK, REFUSE)
 
     def __post_init__(self) -> None:
         check_options(self)
