@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,9 @@ from firth.cli.common import (
     table_option,
 )
 from firth.core.errors import FirthError
+
+if TYPE_CHECKING:
+    from firth.core.model import Model
 
 STORAGE = {"float32": "float", "float16": "half", "int8": "int8"}  # the name of each dtype in firth.formats
 
@@ -63,6 +66,7 @@ def command(
     """
     from firth.core.saved import external_opener
     from firth.formats import format_of_name, write_vectors
+    from firth.model_files import WritesFastText
 
     def report(text: str, **fields: Any) -> None:
         print_json({**fields, "output": target}) if as_json else click.echo(text)
@@ -85,7 +89,7 @@ def command(
     is_model = Path(source).is_dir() or is_model_file(source)
     is_complete = is_model and format is None and table is None
     model = open_model(source) if is_complete and suffix in (".bin", ".ftz") else None
-    if model is not None and (hasattr(model, "to_file") or suffix == ".ftz"):
+    if model is not None and (isinstance(model, WritesFastText) or suffix == ".ftz"):
         if dtype != "float32":
             raise FirthError(
                 "conflicting_options",
@@ -106,7 +110,7 @@ def command(
     return report(f"{len(vectors):,} vectors of {vectors.dim} in {target}", rows=len(vectors), dim=vectors.dim)
 
 
-def export_model(model: Any, output: Path, settings: dict[str, Any]) -> tuple[int, float | None]:
+def export_model(model: Model, output: Path, settings: dict[str, Any]) -> tuple[int, float | None]:
     """Write a model as a file of another library; return its bytes and the quantization error."""
     from firth.model_files import export
 

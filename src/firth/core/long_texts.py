@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firth.core.errors import FirthError
 from firth.core.options import option
-from firth.core.report import Report
+
+if TYPE_CHECKING:
+    from firth.core.report import Report
 
 TRUNCATE, CHUNK, REFUSE = "truncate", "chunk", "refuse"
 MEANINGS = {TRUNCATE: "truncated (with a note)", CHUNK: "processed in chunks", REFUSE: "refused"}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Parts
+from firth.core.model import Parts, Pooled
 from firth.core.run import Run, available_cores
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Hits, Matrix, Vectors
@@ -28,7 +28,7 @@ from firth.documents.document_matrix import stored_keys
 from firth.kernels import predict as kernel
 from firth.kernels.hashing import GOLDEN, MASK, mix
 from firth.words.window_training import Training, random_table
-from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
+from firth.words.word_model import Phrases, TextModel, Texts, check_texts
 
 GROUP = 4  # tokens that share negative samples with mode=dbow
 # Initial learning rate of inference, as a share of that of training: output vectors are trained already. With this

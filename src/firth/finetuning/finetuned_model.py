@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Attention, AttentionSteps, Model, Parts, Senses, WordsInContext
+from firth.core.model import Attention, AttentionSteps, Model, Parts, Pooled, Senses, WordsInContext
 from firth.core.options import build_settings
 from firth.core.run import Run
 from firth.core.sketch import KEY, inherited
@@ -37,7 +37,6 @@ from firth.transformers.gpt_model import GPTModel
 from firth.transformers.gpt_model import net_of as decoder_of
 from firth.transformers.huggingface_folder import read_weights
 from firth.transformers.pooling import Pooling
-from firth.words.word_model import Pooled
 
 Base = BertModel | GPTModel
 Kind = TypeVar("Kind", bound="TunedModel")

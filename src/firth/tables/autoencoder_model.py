@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from firth.core.vectors import Vectors
 from firth.data.table import Table
 from firth.nets.autoencoder import Code, Shape, TableNet, divergences, sample_code
 from firth.tables.network_inputs import Cells, Layout, keys_of
-from firth.tables.table_model import Coded, TableModel, stored_points
+from firth.tables.table_model import Coded, Errors, TableModel, stored_points
 from firth.training.network_options import CompressingOptions, Variational, hidden_sizes_of
 from firth.training.weight_files import with_weights
 
@@ -45,24 +45,6 @@ def shape_of(method: CompressingOptions, layout: Layout) -> Shape:
         least_deviation=0.1 if layout.shared_scale else 0.01,
         dropout=method.dropout,
     )
-
-
-class Errors(NamedTuple):
-    """Reconstruction errors: (x − x̂)² of numbers, in units of the column's scale, and −log p of categories."""
-
-    columns: list[str]
-    cells: Array  # (rows, columns); 0 for missing cells
-
-    @property
-    def rows(self) -> Array:
-        """The mean error of each row, which is large for outliers."""
-        means: Array = self.cells.mean(axis=1)
-        return means
-
-    def outliers(self, k: int = 10) -> list[tuple[int, float, str]]:
-        """Return the `k` rows with the largest errors: row number, error, and the column with the largest error."""
-        order = np.argsort(-self.rows, kind="stable")[:k]
-        return [(int(row), float(self.rows[row]), self.columns[int(self.cells[row].argmax())]) for row in order]
 
 
 class AutoencoderModel(TableModel):

@@ -19,7 +19,7 @@ from torch import Tensor
 from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Model, Parts
+from firth.core.model import Model, Parts, Pooled
 from firth.core.options import build_settings
 from firth.core.report import Silence
 from firth.core.shortening import check_shorter
@@ -43,7 +43,7 @@ from firth.transformers.sentence_transformers_folder import (
 )
 from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, new_engine, prefetched, resolve_engine
 from firth.transformers.whitening import Projection, whitening
-from firth.words.word_model import Pooled, check_texts
+from firth.words.word_model import check_texts
 
 Pair = tuple[str, str]
 OLD_SIZE_NAMES = {"hidden": "feedforward_dim", "places": "max_positions"}  # of folders that earlier versions saved

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.functions import check_tokenizer
 from firth.core.method import Method
-from firth.core.model import Model, Parts
+from firth.core.model import Model, Parts, Pooled
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.stored import check_arrays, check_texts_of, finite_rows
@@ -141,14 +141,6 @@ class EncodedTexts(NamedTuple):
     """Ids of the known words of several texts, concatenated, and the numbers of known and unknown words per text."""
 
     ids: NDArray[np.int32]
-    known: NDArray[np.int64]
-    unknown: NDArray[np.int64]
-
-
-class Pooled(NamedTuple):
-    """Text vectors, one row per text, and the numbers of known and unknown words per text."""
-
-    matrix: Matrix
     known: NDArray[np.int64]
     unknown: NDArray[np.int64]
 
