@@ -182,6 +182,7 @@ class Training(Loop):
 
     unit: ClassVar[str] = "steps"
     progress: WalkProgress
+    method: WalkingMethod
 
     def __init__(self, method: WalkingMethod, graph: Graph, run: Run, start: NodeModel | None) -> None:
         self.continued = start is not None
@@ -280,6 +281,7 @@ class Training(Loop):
     def trainer(self, walked: Walked) -> Trainer:
         """Return the skip-gram kernel for these walks."""
         method = self.method
+        assert method.negatives is not None and method.share_negatives is not None
         task = kernel.Task(
             ids=walked.ids,
             starts=walked.starts,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Model
+from firth.core.model import Model, base_model
 from firth.core.storage import CONFIG, FOREIGN_ARRAYS, TRAINING, read_arrays, read_json, saying_which
 
 METHODS = {"bert": "bert", "gpt2": "gpt", "model2vec": "distil"}  # model_type -> the method that opens the folder
@@ -134,7 +134,7 @@ def known_options(model: Model) -> dict[str, Any]:
     """The options of a model. For a network of another library only its architecture is known, not its training."""
     if model.training.get("source") not in METHODS:
         return model.method.options()
-    options = getattr(model, "base", model).method.options()  # the base network of a fine-tuned model
+    options = base_model(model).method.options()
     return {name: options[name] for name in SHAPE if name in options}
 
 

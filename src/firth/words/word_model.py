@@ -344,7 +344,7 @@ class WordModel(TextModel):
         assert isinstance(method, WordOptions)
         check_arrays(parts.arrays, words="float words dim", outputs="float outputs dim")
         words, outputs = parts.arrays["words"], parts.arrays["outputs"]
-        hierarchical = getattr(method, "loss", "") == "hierarchical"  # outputs are tree nodes instead of words
+        hierarchical = method.options().get("loss") == "hierarchical"  # outputs are tree nodes instead of words
         if len(outputs) != (max(0, len(words) - 1) if hierarchical else len(words)):
             raise FirthError(
                 "damaged_model",
