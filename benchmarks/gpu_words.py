@@ -371,7 +371,7 @@ def plain_torch(bench: Bench, seed: int) -> None:
     """Train with plain torch: gather, bmm, index_add over batches of the same windows and negative samples."""
     import torch
 
-    from firth.kernels.predict_twin import GOLDEN, MASK, mix
+    from firth.kernels.hashing import GOLDEN, MASK, mix
     from firth.words.window_training_gpu import CudaTraining
 
     epochs, batch = 5, 256  # with 1,024 windows at once from the same old rows, two of three seeds diverged

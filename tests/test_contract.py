@@ -229,7 +229,7 @@ def test_texts_without_known_words_have_a_vector(method):
 
 
 @pytest.mark.parametrize(
-    "method", [method for method in METHODS.values() if issubclass(method.model, (Contextual, Fills))]
+    "method", [method for method in METHODS.values() if issubclass(method.model_class(), (Contextual, Fills))]
 )
 def test_what_reads_words_in_context_or_fills_blanks(method):
     model = fitted(method)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from firth.core import registry
 from firth.core.errors import FirthError
@@ -17,6 +17,31 @@ from firth.words.fasttext_quantization import quantize
 
 SUFFIXES = (".bin", ".ftz")
 MANY_ZEROS = 100_000_000  # bytes of zeros in a file from which on a note is given
+
+
+@runtime_checkable
+class ReadsFastText(Protocol):
+    """A model class that opens fastText files."""
+
+    @classmethod
+    def from_file(cls, file: FastTextFile) -> Model:
+        """Return the model in the file."""
+
+
+@runtime_checkable
+class WritesFastText(Protocol):
+    """A model that can be written as a fastText file."""
+
+    def to_file(self) -> FastTextFile:
+        """Return the contents of the file."""
+
+
+@runtime_checkable
+class WritesOnnx(Protocol):
+    """A model that can be written as an ONNX file."""
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the file."""
 
 
 def load_file(path: Path, in_memory: bool = False) -> Model:
@@ -35,9 +60,9 @@ def load_file(path: Path, in_memory: bool = False) -> Model:
         raise FirthError(
             "missing_method", "{path} needs the method {method}, which is not installed.", path=path, method=name
         )
-    model_class: Any = method.model
-    model: Model = model_class.from_file(file)
-    return model
+    model_class = method.model_class()
+    assert issubclass(model_class, ReadsFastText)
+    return model_class.from_file(file)
 
 
 def export(model: Model, path: str | os.PathLike[str], **settings: Any) -> float | None:
@@ -48,7 +73,7 @@ def export(model: Model, path: str | os.PathLike[str], **settings: Any) -> float
     """
     target = Path(path)
     if target.suffix == ".onnx":
-        if not hasattr(model, "to_onnx"):
+        if not isinstance(model, WritesOnnx):
             raise FirthError(
                 "unsupported_model",
                 "{method} models cannot be exported to {suffix}, which is for models such as BERT.",
@@ -64,14 +89,14 @@ def export(model: Model, path: str | os.PathLike[str], **settings: Any) -> float
             suffixes=", ".join(SUFFIXES),
             got=target.name,
         )
-    if not hasattr(model, "to_file"):
+    if not isinstance(model, WritesFastText):
         raise FirthError(
             "unsupported_model",
             "{method} models cannot be exported to {suffix}, which is for fastText models.",
             suffix=target.suffix,
             method=type(model.method).method_name(),
         )
-    file: FastTextFile = model.to_file()
+    file = model.to_file()
     is_quantized = isinstance(file.inputs, ProductCodes)
     if is_quantized and target.suffix == ".bin":
         raise FirthError(

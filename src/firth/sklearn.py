@@ -31,6 +31,7 @@ from firth.core.vectors import unit_rows
 from firth.data.corpus import Corpus
 from firth.data.table import CellError, Table
 from firth.data.tokenizer import is_token_list
+from firth.documents.document_matrix import SparseModel
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin
@@ -71,12 +72,12 @@ class TextTransformer(Transformer):
         """Return one row per text; sparse for models of word counts."""
         check_is_fitted(self)
         texts = texts_of(X)
-        return self.model_.transform(texts) if hasattr(self.model_, "transform") else self.model_.embed(texts)
+        return self.model_.transform(texts) if isinstance(self.model_, SparseModel) else self.model_.embed(texts)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the words if each column is a word, else the method's name with a number."""
         check_is_fitted(self)
-        if hasattr(self.model_, "transform"):
+        if isinstance(self.model_, SparseModel):
             return np.array(self.model_.matrix_keys[1], dtype=object)
         name = self.method.method_name()
         return np.array([f"{name}{column}" for column in range(self.model_.embed([]).shape[1])], dtype=object)

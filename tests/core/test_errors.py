@@ -66,10 +66,10 @@ def test_an_error_carries_code_values_and_message_also_through_a_pickle():
 
 
 def test_an_error_of_its_own_class_survives_a_pickle_too():
-    from firth.transformers.contextual_words import TooLongError
+    from firth.core.long_texts import TooLongError
 
-    error = pickle.loads(pickle.dumps(TooLongError(2, 600, 512)))
-    assert (type(error), error.code, error.tokens, error.values["limit"]) == (TooLongError, "text_too_long", 600, 512)
+    error = pickle.loads(pickle.dumps(TooLongError(2, 600, 512, "Split it.")))
+    assert (type(error), error.code, error.number, error.values["limit"]) == (TooLongError, "text_too_long", 2, 512)
 
 
 def test_a_message_without_values_may_hold_braces():

@@ -62,3 +62,15 @@ def test_an_option_of_an_earlier_name_is_stored_only(old):
         with pytest.raises(FirthError) as caught:
             build_settings(changed[0], {old: default})
         assert caught.value.code == "unknown_option" and repr(new) in caught.value.values["hint"]
+
+
+@pytest.mark.parametrize(
+    ("method", "old", "new"),
+    [
+        ("text_classifier", "cut", "truncate"),
+        ("text_regressor", "refuse", "refuse"),
+        ("token_classifier", "parts", "chunk"),
+    ],
+)
+def test_values_of_earlier_versions_have_their_current_names(method: str, old: str, new: str) -> None:
+    assert registry.stored_method(method, {"overlong": old}).options()["overlong"] == new

@@ -19,8 +19,10 @@ from refusing import refuses
 import firth
 from firth import Method, Model, Run, option
 from firth.core import registry, storage
+from firth.core.errors import FirthError
 from firth.core.model import Parts
-from firth.core.storage import new_file, new_folder, write_arrays
+from firth.core.saved import verify
+from firth.core.storage import new_file, new_folder, saying_which, write_arrays
 
 
 class Means(Model):
@@ -268,3 +270,25 @@ def test_verify_sees_one_changed_byte_and_load_a_changed_size(tmp_path: Path) ->
     (folder / "vectors.safetensors").unlink()
     with refuses("incomplete_model", name="vectors.safetensors"):
         firth.verify(folder)
+
+
+def test_folders_of_other_libraries_are_opened_by_the_reader_that_knows_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = model().save(tmp_path / "own"), tmp_path / "other"
+    other.mkdir()
+    external = model()
+    monkeypatch.setattr(
+        "firth.model_folders.READERS",
+        (lambda folder: None, lambda folder: (lambda: external) if folder == other else None),
+    )
+    assert firth.load(other) is external
+    assert firth.load(own).training == {"rows": 2}
+    with refuses("no_hashes", path=other):
+        verify(other)
+
+
+def test_errors_about_a_folder_keep_their_code(tmp_path: Path) -> None:
+    with refuses("invalid_value", option="power", got=-1, folder=tmp_path) as caught, saying_which(tmp_path):
+        raise FirthError("invalid_value", "{option} must be positive; got {got}.", option="power", got=-1)
+    assert str(caught.value) == f"{tmp_path}: power must be positive; got -1."

@@ -404,10 +404,10 @@ def test_labels_that_only_dev_data_has_count_as_wrong(base):
 
 def test_long_texts_are_cut_and_counted_or_refused(base):
     data = {"text": ["king " * 300, "b", "c"], "label": ["x", "y", "x"]}
-    with warns_code("texts_cut") as issued:
+    with warns_code("texts_truncated") as issued:
         firth.TextClassifier(**QUICK, held_out=0.0).fit(data, ONE, base)
-    assert "1 of 3 texts have more than 128 tokens" in str(issued[0])
-    with refuses("text_too_long", cut=1, n_texts=3, limit=128):
+    assert "1 of 3 texts were truncated to 128 tokens" in str(issued[0])
+    with refuses("text_too_long", name="Text 1", tokens=302, limit=128):
         firth.TextClassifier(overlong="refuse").fit(data, ONE, base)
 
 

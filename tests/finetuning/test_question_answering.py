@@ -275,9 +275,9 @@ def test_invalid_training_data_and_questions_are_refused(base):
         model.answer(["a", "b"], ["c"])
     with refuses("invalid_type"):
         model.answer("a", "b")
-    with warns_code("questions_cut") as issued:
+    with warns_code("texts_truncated") as issued:
         model.answer(["king " * 100], ["the king"])
-    assert str(issued[0]).startswith("1 questions have more than 64 tokens")
+    assert str(issued[0]).startswith("1 of 1 texts were truncated to 64 tokens")
 
 
 def test_held_out_questions_have_other_passages(base):

@@ -233,9 +233,9 @@ def test_an_index_is_created_and_searched(bench):
 
 
 def test_models_are_compared(bench):
-    job = done(bench, bench.post("/api/compare", json={"models": ["words", "sea"]}).json())
+    job = done(bench, bench.post("/api/compare", json={"models": ["words", "counts"]}).json())
     assert job["status"] == "finished", job["error"]
-    assert set(job["result"]["models"]) == {"words", "sea"} and "recommendation" in json.dumps(job["result"])
+    assert set(job["result"]["models"]) == {"words", "counts"} and "recommendation" in json.dumps(job["result"])
     alone = bench.post("/api/compare", json={"models": ["words"]})
     assert alone.status_code == 400 and alone.json()["code"] == "too_few"
 

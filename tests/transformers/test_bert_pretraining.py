@@ -25,7 +25,7 @@ from firth.nets.attention import Packed, attend_packed
 from firth.nets.bert import Bert
 from firth.transformers import huggingface_bert as bert_files
 from firth.transformers.bert_model import size_of
-from firth.transformers.bert_pretraining import Pretraining, learn, split
+from firth.transformers.bert_pretraining import Pretraining, pretrain_bert, split
 
 DOCUMENTS = [document.text for document in World(seed=4).topics(40)]
 TINY = {
@@ -406,4 +406,4 @@ def test_options_are_checked_together():
     assert firth.BERT(size="base").shape == (12, 768, 12) and firth.BERT(size="tiny", dim=64).shape == (2, 64, 2)
     words = firth.SkipGram(min_count=1, epochs=1).fit(DOCUMENTS, ALONE)
     with refuses("incompatible_start", got=words):
-        learn(firth.BERT(**TINY), DOCUMENTS, ALONE, words)
+        pretrain_bert(firth.BERT(**TINY), DOCUMENTS, ALONE, words)

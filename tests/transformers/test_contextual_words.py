@@ -154,9 +154,9 @@ def test_settings_that_are_refused(model, settings, values):
 
 
 def test_texts_that_do_not_fit(model):
-    with refuses("text_too_long", name="2", tokens=66, limit=62):
+    with refuses("text_too_long", name="Text 2", tokens=66, limit=62):
         model.word_vectors(["king", "king, " * 33])
-    with refuses("text_too_long", text="king, " * 33, tokens=66, limit=62):
+    with refuses("text_too_long", tokens=66, limit=62):
         model.senses(["the king", "king, " * 33], "king")
     (result,) = model.word_vectors(["king, " * 33], windows=True)
     assert len(result.words) == len(result.vectors) == 66

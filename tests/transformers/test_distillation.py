@@ -178,10 +178,8 @@ def test_damaged_folders_are_refused(student, tmp_path: Path, arrays, values):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "model2vec"}))
     (tmp_path / "tokenizer.json").write_text(json.dumps(student._document))
     write_arrays(tmp_path / "model.safetensors", arrays or {"x": np.zeros(1, np.float32)})
-    with refuses("damaged_model", folder=tmp_path) as caught:
+    with refuses("invalid_tokenizer" if "rows" in values else "damaged_model", folder=tmp_path, **values):
         firth.load(tmp_path)
-    error = caught.value.__cause__ if "rows" in values else caught.value  # firth.load adds the folder
-    assert error.values.items() >= values.items()
 
 
 # ---- use ----

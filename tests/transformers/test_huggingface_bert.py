@@ -92,13 +92,13 @@ def same_outputs(model: BertModel, net: Any, atol: float = 1e-5) -> None:
 
 @contextmanager
 def refuses_folder(code: str, **values: Any) -> Iterator[pytest.ExceptionInfo[firth.FirthError]]:
-    """The block must raise a FirthError with this code and these values; `firth.load` may have added the folder.
+    """The block must raise a FirthError with this code and these values.
 
     A value that is a tuple of texts must contain each of them.
     """
     with pytest.raises(firth.FirthError) as caught:
         yield caught
-    error = caught.value.__cause__ or caught.value
+    error = caught.value
     assert error.code == code, f"{error.code}: {error}"
     for name, value in values.items():
         if isinstance(value, tuple):

@@ -9,7 +9,7 @@ import firth
 from firth.data.subword_tokenizer import BERT
 from firth.data.subwords import WordPiece
 from firth.data.world import World
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.kernels.hashing import GOLDEN, MASK, mix
 from firth.transformers.masking import Masking, seed_of, uniform
 
 TEXTS = list(World(seed=2).sentences(400))

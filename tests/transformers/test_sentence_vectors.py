@@ -139,7 +139,7 @@ def test_chunks_are_pooled(model):
 
 
 def test_long_texts_are_refused_where_asked(model):
-    with refuses("text_too_long", number=2, tokens=722, limit=256):
+    with refuses("text_too_long", name="Text 2", tokens=722, limit=256):
         embed(model, [TEXTS[0], LONG], pooling=Pooling(max_tokens=256, long="refuse"))
 
 
@@ -404,9 +404,8 @@ def test_a_dense_with_activation_is_refused(model, copied, tmp_path):
         ({}, "linear.weight"),
     ):
         write_arrays(copied / "2_Dense/model.safetensors", wrong)
-        with refuses("damaged_model", folder=copied) as caught:
+        with refuses("damaged_model", folder=copied, array=name):
             firth.load(copied)
-        assert caught.value.__cause__.values["array"] == name
     write_arrays(copied / "2_Dense/model.safetensors", {"linear.weight": weight})
     plain = model.with_pooling(normalize=False)
     np.testing.assert_allclose(embed(firth.load(copied)), embed(plain) @ weight.T, atol=1e-5)

@@ -108,7 +108,9 @@ def unsupported(model: Model, path: str, problem: str, advice: str = "") -> Firt
 
 def does_not_embed(model: Model, path: str) -> FirthError:
     """Return the error for a model that does not embed texts."""
-    advice = "`firth convert` writes the vectors it has." if hasattr(model, "tables") else ""
+    from firth.core.model import HasVectors
+
+    advice = "`firth convert` writes the vectors it has." if isinstance(model, HasVectors) else ""
     return unsupported(model, path, "does not embed texts", advice)
 
 

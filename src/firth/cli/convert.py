@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,9 @@ from firth.cli.common import (
     table_option,
 )
 from firth.core.errors import FirthError
+
+if TYPE_CHECKING:
+    from firth.core.model import Model
 
 STORAGE = {"float32": "float", "float16": "half", "int8": "int8"}  # the name of each dtype in firth.formats
 
@@ -61,17 +64,20 @@ def command(
     network of another library, is written as a model folder if OUT has no suffix. A BERT can be written as .onnx, with
     its pooling.
     """
-    from firth.core.foreign import foreign_config
+    from firth.core.saved import external_opener
     from firth.formats import format_of_name, write_vectors
+    from firth.model_files import WritesFastText
 
     def report(text: str, **fields: Any) -> None:
         print_json({**fields, "output": target}) if as_json else click.echo(text)
 
     protect_inputs(target, source)
     if pickled:
-        from firth.training.network_options import torch_module
+        from firth.training.network_options import networks
 
-        count = torch_module("transformers.pickled_weights").convert_pickled(Path(source), Path(target))
+        with networks():
+            from firth.transformers.pickled_weights import convert_pickled
+        count = convert_pickled(Path(source), Path(target))
         return report(f"{count:,} arrays as safetensors in {target}", arrays=count)
     settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}
     settings |= {"norms": True} if norms else {}
@@ -83,7 +89,7 @@ def command(
     is_model = Path(source).is_dir() or is_model_file(source)
     is_complete = is_model and format is None and table is None
     model = open_model(source) if is_complete and suffix in (".bin", ".ftz") else None
-    if model is not None and (hasattr(model, "to_file") or suffix == ".ftz"):
+    if model is not None and (isinstance(model, WritesFastText) or suffix == ".ftz"):
         if dtype != "float32":
             raise FirthError(
                 "conflicting_options",
@@ -95,7 +101,7 @@ def command(
         return report(f"a fastText model of {size:,} bytes in {target}{lost}", bytes=size, error=error)
     if settings:
         raise FirthError("conflicting_options", "--cutoff and --norms need the output format .ftz.")
-    foreign = is_model_file(source) or (is_model and foreign_config(Path(source)))
+    foreign = is_model_file(source) or (is_model and external_opener(Path(source)) is not None)
     if foreign and is_complete and format_of_name(output) is None and not suffix:
         open_model(source).save(output)
         return report(f"a model folder in {target}")
@@ -104,7 +110,7 @@ def command(
     return report(f"{len(vectors):,} vectors of {vectors.dim} in {target}", rows=len(vectors), dim=vectors.dim)
 
 
-def export_model(model: Any, output: Path, settings: dict[str, Any]) -> tuple[int, float | None]:
+def export_model(model: Model, output: Path, settings: dict[str, Any]) -> tuple[int, float | None]:
     """Write a model as a file of another library; return its bytes and the quantization error."""
     from firth.model_files import export
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,10 +31,15 @@ from firth.cli.shards import Shards, gather_shards, open_shards
 from firth.core.data import single_file
 from firth.core.errors import FirthError
 from firth.core.functions import check_tokenizer
+from firth.core.long_texts import TRUNCATE
 from firth.core.processes import is_first_process, refuse_processes
+from firth.transformers.pooling import PoolsTokens
 
 if TYPE_CHECKING:
+    from firth.core.model import Model, Pooled
     from firth.data.corpus import Corpus
+    from firth.documents.document_matrix import WeightedTexts
+    from firth.tables.table_model import TableModel
     from firth.transformers.pooling import Pooling
 
 BATCH = 2048  # texts at a time
@@ -80,7 +84,7 @@ def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool,
     table (csv, tsv, jsonl, Parquet) and writes one vector per row.
     """
     from firth.data.corpus import Corpus
-    from firth.data.table import Table
+    from firth.tables.table_model import TableModel
 
     protect_inputs(output, path, *data)
     if output and Path(output).suffix not in (*SUFFIXES, ""):
@@ -95,7 +99,7 @@ def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool,
     if as_json and not output:
         raise click.UsageError("--json needs -o OUT; without it the rows themselves are printed as JSON.")
     model = open_model(path)
-    if issubclass(model.method.data, Table):
+    if isinstance(model, TableModel):
         if output and not Path(output).suffix:
             raise FirthError(
                 "unknown_format",
@@ -123,12 +127,13 @@ def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool,
         click.echo(f"{counts['rows']:,} rows in {output}")
 
 
-def print_notes(model: Any, texts: Corpus, counts: Counter[str], pooling: Pooling | None) -> None:
+def print_notes(model: Model, texts: Corpus, counts: Counter[str], pooling: Pooling | None) -> None:
     """Print notes on unknown words, empty texts, truncation and invalid UTF-8."""
+    from firth.core.model import Contextual
     from firth.data.corpus import invalid_utf8_note
 
     rows, unit, unknown = counts["rows"], unit_of(model), counts["unknown"]
-    if hasattr(model, "net"):  # a network has vectors for unknown tokens and for the empty text
+    if isinstance(model, Contextual):  # a network has vectors for unknown tokens and for the empty text
         if unknown:
             note(f"{unknown:,} of {counts[unit]:,} tokens are unknown to the tokenizer.", "unknown_tokens")
         if counts["empty_rows"]:
@@ -138,7 +143,7 @@ def print_notes(model: Any, texts: Corpus, counts: Counter[str], pooling: Poolin
         problems += [f"{counts['zero_rows']:,} rows are zero"] if counts["zero_rows"] else []
         if problems:
             note(f"{'; '.join(problems)}.", "unknown_words")
-    if counts["cut_rows"] and pooling is not None:
+    if counts["cut_rows"] and pooling is not None and isinstance(model, PoolsTokens):
         limit = pooling.max_tokens or model.size.max_positions
         note(
             f"{counts['cut_rows']:,} of {rows:,} texts have more than {limit:,} tokens and were truncated; "
@@ -149,18 +154,22 @@ def print_notes(model: Any, texts: Corpus, counts: Counter[str], pooling: Poolin
         note(invalid_utf8_note(counts["not_utf8"], texts), "invalid_utf8")
 
 
-def unit_of(model: Any) -> str:
+def unit_of(model: Model) -> str:
     """Return what the model splits texts into: tokens or words."""
-    return "tokens" if hasattr(model, "tokenizer") or hasattr(model, "tokens") else "words"
+    from firth.core.model import TokenizesWords
+
+    return "words" if isinstance(model, TokenizesWords) else "tokens"
 
 
-def embedding_settings(model: Any, path: str, values: dict[str, Any]) -> dict[str, Any]:
+def embedding_settings(model: Model, path: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `pool` or `pool_windows` of this model."""
+    from firth.words.word_model import WordModel
+
     pooling = given_pooling(model, path, values)
     engine = given_engine(model, path, values)
-    if values["smoothing"] and "smoothing" not in inspect.signature(getattr(model, "pool", bool)).parameters:
+    if values["smoothing"] and not isinstance(model, WordModel):
         raise unsupported(model, path, "does not average word vectors, and --smoothing does not apply to it")
-    if not hasattr(model, "pool_windows"):
+    if not isinstance(model, PoolsTokens):
         return {"smoothing": values["smoothing"]} if values["smoothing"] else {}
     return {"pooling": model.with_pooling(**pooling).pooling, **engine}
 
@@ -168,7 +177,7 @@ def embedding_settings(model: Any, path: str, values: dict[str, Any]) -> dict[st
 # ---- outputs ----
 
 
-def embed_to_file(model: Any, path: str, texts: Corpus, output: str | None, settings: dict[str, Any]) -> Counter[str]:
+def embed_to_file(model: Model, path: str, texts: Corpus, output: str | None, settings: dict[str, Any]) -> Counter[str]:
     """Embed all texts to one file or to standard output, and return the counts."""
     sparse = output is not None and Path(output).suffix == ".npz"
     total = Counter[str]()
@@ -184,7 +193,7 @@ def embed_to_file(model: Any, path: str, texts: Corpus, output: str | None, sett
     return total
 
 
-def embed_to_shards(model: Any, texts: Corpus, shards: Shards, settings: dict[str, Any]) -> Counter[str]:
+def embed_to_shards(model: Model, texts: Corpus, shards: Shards, settings: dict[str, Any]) -> Counter[str]:
     """Embed this process's part of the missing shards; the first process finishes the folder."""
     first = is_first_process()
     if shards.finished:
@@ -278,22 +287,25 @@ def windows(texts: Corpus, progress: Progress, size: int, shards: Shards | None 
             some = list(islice(part, size))
 
 
-def count_rows(model: Any, batch: Batch, pooled: Any, pooling: Pooling | None) -> dict[str, int]:
+def count_rows(model: Model, batch: Batch, pooled: Pooled | WeightedTexts, pooling: Pooling | None) -> dict[str, int]:
     """Return the counts of a batch: rows, tokens, unknown tokens, empty and zero rows, truncated texts."""
+
     read = pooled.known + pooled.unknown
     counts = {"rows": len(batch.keys), unit_of(model): int(read.sum()), "unknown": int(pooled.unknown.sum())}
     counts |= {"empty_rows": int((read == 0).sum()), "zero_rows": int(((pooled.matrix != 0).sum(axis=1) == 0).sum())}
-    if pooling is not None:
+    if pooling is not None and isinstance(model, PoolsTokens):
         limit = (pooling.max_tokens or model.size.max_positions) - 2  # without [CLS] and [SEP]
-        counts["cut_rows"] = int((read > limit).sum()) if pooling.long == "truncate" else 0
+        counts["cut_rows"] = int((read > limit).sum()) if pooling.long == TRUNCATE else 0
     return {**counts, "not_utf8": batch.not_utf8}
 
 
 def batches(
-    model: Any, documents: Iterable[Batch], path: str, settings: dict[str, Any]
+    model: Model, documents: Iterable[Batch], path: str, settings: dict[str, Any]
 ) -> Iterator[tuple[Rows, dict[str, int]]]:
     """Yield embedded batches with their counts."""
-    if not hasattr(model, "pool") or not model.method.data.has_texts:
+    from firth.core.model import Pools
+
+    if not isinstance(model, Pools) or not model.method.data.has_texts:
         raise does_not_embed(model, path)
     waiting: deque[Batch] = deque()
 
@@ -302,37 +314,46 @@ def batches(
             waiting.append(batch)
             yield batch.texts
 
-    if hasattr(model, "pool_windows"):
+    if isinstance(model, PoolsTokens):
         results = model.pool_windows(texts(), **settings)
     else:
-        results = (model.pool(window, **settings) for window in texts())
+        pool: Callable[..., Pooled] = model.pool  # models of words take `smoothing` too
+        results = (pool(window, **settings) for window in texts())
     for pooled in results:
         batch = waiting.popleft()
         counts = count_rows(model, batch, pooled, settings.get("pooling"))
         yield Rows(batch.keys, pooled.matrix, pooled.unknown.tolist()), counts
 
 
-def sparse_batches(model: Any, documents: Iterable[Batch], path: str) -> Iterator[tuple[Rows, dict[str, int]]]:
+def sparse_batches(model: Model, documents: Iterable[Batch], path: str) -> Iterator[tuple[Rows, dict[str, int]]]:
     """Yield embedded batches of sparse rows with their counts."""
-    if not hasattr(model, "transform") or not hasattr(model, "weighted"):
+    from firth.documents.document_matrix import SparseModel
+
+    if not isinstance(model, SparseModel):
         raise unsupported(model, path, "has no sparse rows", "Choose .npy, .parquet or .jsonl.")
     for batch in documents:
         weighted = model.weighted(batch.texts)
         yield Rows(batch.keys, weighted.matrix, weighted.unknown.tolist()), count_rows(model, batch, weighted, None)
 
 
-def embed_table(model: Any, path: str, key: str | None, output: str | None, as_json: bool) -> None:
-    """Embed the rows of a table. `model` is a TableModel; unknown are categories that were not in the training data."""
+def embed_table(model: TableModel, path: str, key: str | None, output: str | None, as_json: bool) -> None:
+    """Embed the rows of a table. Unknown are categories that were not in the training data."""
     from firth.tables.table_model import single_precision
 
     rows = open_table_input(path)
     table = model.open(rows)
     vector_keys = None if isinstance(rows, str) else list(rows.keys)
-    keys = table.categories(key) if key else vector_keys or list(map(str, range(1, len(table) + 1)))
-    if None in keys:
-        raise FirthError(
-            "malformed_data", "The key column {key!r} is empty in row {index:,}.", key=key, index=keys.index(None) + 1
-        )
+    keys = vector_keys or list(map(str, range(1, len(table) + 1)))
+    if key:
+        cells = table.categories(key)
+        if None in cells:
+            raise FirthError(
+                "malformed_data",
+                "The key column {key!r} is empty in row {index:,}.",
+                key=key,
+                index=cells.index(None) + 1,
+            )
+        keys = [cell for cell in cells if cell is not None]
     unseen = 0
     with writer(output) as write:
         if not len(table):

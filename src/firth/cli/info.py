@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from firth.cli.common import is_model_file, json_flag, open_model, print_fields, print_json
 from firth.core.errors import FirthError
+
+if TYPE_CHECKING:
+    from firth.core.model import Model
 
 
 @click.command()
@@ -42,13 +45,13 @@ def command(path: str, as_json: bool) -> None:
 
 def model_fields(path: str) -> dict[str, Any]:
     """Return the method, tables, options and training metrics of a model."""
-    from firth.core.foreign import foreign_config, known_options
-    from firth.core.model import HasVectors
-    from firth.core.saved import read_config
+    from firth.core.model import HasHeads, HasVectors, base_model
+    from firth.core.saved import external_opener, read_config
     from firth.core.sketch import KEY
     from firth.maps.layout_files import saved_layouts
+    from firth.transformers.huggingface_folder import known_options
 
-    config = None if foreign_config(Path(path)) else read_config(Path(path))
+    config = None if external_opener(Path(path)) else read_config(Path(path))
     model = open_model(path)
     training = {name: value for name, value in model.training.items() if name not in ("command", KEY)}
     tables = model.tables if isinstance(model, HasVectors) else {}
@@ -58,8 +61,8 @@ def model_fields(path: str) -> dict[str, Any]:
         "method": type(model.method).method_name(),
         "tables": {name: {"rows": len(table), "dim": table.dim} for name, table in tables.items()},
         "maps": {name: {"points": len(layout.keys), **layout.score._asdict()} for name, layout in maps.items()},
-        "heads": getattr(model, "heads", None),  # only a BERT has them
-        "pooling": pooling_fields(getattr(model, "base", model)),
+        "heads": model.heads if isinstance(model, HasHeads) else None,
+        "pooling": pooling_fields(base_model(model)),
         "options": known_options(model),
         "training": training,
     }
@@ -73,11 +76,13 @@ def model_fields(path: str) -> dict[str, Any]:
     }
 
 
-def pooling_fields(model: Any) -> dict[str, Any] | None:
+def pooling_fields(model: Model) -> dict[str, Any] | None:
     """Return how a BERT pools token vectors; None for other models."""
     from dataclasses import asdict
 
-    if not hasattr(model, "with_pooling"):
+    from firth.transformers.pooling import PoolsTokens
+
+    if not isinstance(model, PoolsTokens):
         return None
     pooling = model.pooling
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -25,6 +25,12 @@ from firth.cli.common import (
 )
 from firth.cli.groups import CommandGroup
 from firth.core.errors import FirthError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from firth.tables.table_model import TableModel
 
 column_option = click.option("--column", metavar="NAME", help="The text column (jsonl, csv, tsv, Parquet).")
 
@@ -200,26 +206,27 @@ def tree(path: str, k: int, column: str | None, output: str) -> None:
 @picture
 def positions(path: str | None, k: int, dim: int, output: str) -> None:
     """Draw the position vectors of a BERT or GPT, or without MODEL the sinusoids of the Transformer."""
+    from firth.core.model import HasPositions
     from firth.maps import plot_positions
-    from firth.training.network_options import torch_module
+    from firth.training.network_options import networks
 
-    table: Any
     if path is None:
-        torch_module("transformers.language_modeling")  # explains how to install torch if it is missing
-        from firth.nets.positions import sinusoids
-
-        table = sinusoids(k, dim).numpy()
+        with networks():
+            from firth.nets.positions import sinusoids
+        table: NDArray[np.float32] = sinusoids(k, dim).numpy()
     else:
         model = open_model(path)
-        table = getattr(model, "position_vectors", None)
-        if table is None:
+        if not isinstance(model, HasPositions) or model.position_vectors is None:
             raise unsupported(model, path, "has no position vectors", "bert and gpt models do.")
+        table = model.position_vectors
     title = f"Positions of {Path(path).name}" if path else "Sinusoidal positions"
     plot_positions(table[:k], output, title)
 
 
 def word_counts(path: str, column: str | None) -> Mapping[str, int]:
     """Return the word counts of a model or of a text file."""
+    from firth.data.vocabulary import HasVocabulary
+
     if Path(path).is_dir():
         if column:
             raise FirthError(
@@ -228,9 +235,9 @@ def word_counts(path: str, column: str | None) -> Mapping[str, int]:
                 path=path,
             )
         model = open_model(path)
-        vocabulary: Any = getattr(model, "vocabulary", None)
-        if vocabulary is None:
+        if not isinstance(model, HasVocabulary):
             raise unsupported(model, path, "has no word counts", "Give a text file.")
+        vocabulary = model.vocabulary
     else:
         from firth.core.run import Run
         from firth.data.corpus import Corpus
@@ -276,6 +283,7 @@ def heatmap(path: str, rows: tuple[str, ...], k: int, counts: bool, output: str)
     from firth.core.model import HasMatrix
     from firth.core.vectors import top_rows
     from firth.maps import plot_block
+    from firth.words.pmi import PMIModel
 
     model = open_model(path)
     if not isinstance(model, HasMatrix):
@@ -293,9 +301,9 @@ def heatmap(path: str, rows: tuple[str, ...], k: int, counts: bool, output: str)
             available=", ".join(names[:3]),
         )
     row_ids = [positions[row] for row in rows] or list(range(min(12, len(names))))
-    matrix: Any = getattr(model, "counts", None) if counts else model.matrix
-    if matrix is None:
+    if counts and not isinstance(model, PMIModel):
         raise unsupported(model, path, "has no co-occurrence counts", "pmi models do.")
+    matrix = model.counts if counts and isinstance(model, PMIModel) else model.matrix
     part = matrix[row_ids]
     largest = top_rows(np.asarray(abs(part).sum(axis=0), dtype=np.float32).ravel(), k)
     block = part[:, largest].toarray()
@@ -313,13 +321,13 @@ def heatmap(path: str, rows: tuple[str, ...], k: int, counts: bool, output: str)
 @picture
 def variance(path: str, output: str) -> None:
     """Draw the explained variance of the dimensions of an LSA or PCA model."""
+    from firth.core.model import ExplainsVariance
     from firth.maps import plot_variance
 
     model = open_model(path)
-    shares = getattr(model, "explained_variance", None)
-    if shares is None:
+    if not isinstance(model, ExplainsVariance):
         raise unsupported(model, path, "has no explained variance", "lsa and pca models do.")
-    plot_variance(shares, output)
+    plot_variance(model.explained_variance, output)
 
 
 @command.command()
@@ -351,6 +359,7 @@ def images(path: str, table: str, shape: str, k: int, output: str) -> None:
     """Draw rows of TABLE as images: original, reconstructed, interpolated between the first two, and sampled (VAE)."""
     import numpy as np
 
+    from firth.core.model import Interpolates, Samples
     from firth.maps import plot_images
 
     size = [int(part) for part in shape.lower().split("x") if part.isdecimal()]
@@ -363,9 +372,9 @@ def images(path: str, table: str, shape: str, k: int, output: str) -> None:
         return np.stack([images.numbers(name) for name in model.names], axis=1)
 
     lines = {"original": pixels(rows), "reconstructed": pixels(model.reconstruct(rows))}
-    if hasattr(model, "interpolate"):
+    if isinstance(model, Interpolates):
         lines["interpolated"] = pixels(model.interpolate(rows, 0, 1, k))
-    if hasattr(model, "sample"):
+    if isinstance(model, Samples):
         lines |= {"sampled": pixels(model.sample(k, seed=1, noise=False))}
         lines |= {"": pixels(model.sample(k, seed=2, noise=False))}
     name, dim = type(model.method).__name__, len(model.feature_names)
@@ -389,11 +398,11 @@ def samples(path: str, table: str, n: int, seed: int, output: str) -> None:
     plot_columns(table_model(path).open(table).to_dict(), model.sample(n, seed=seed).to_dict(), output)
 
 
-def table_model(path: str) -> Any:
-    """Open a model of tables that reconstructs rows."""
-    from firth.data.table import Table
+def table_model(path: str) -> TableModel:
+    """Open a model of tables, which reconstructs rows."""
+    from firth.tables.table_model import TableModel
 
-    model: Any = open_model(path)
-    if not issubclass(model.method.data, Table) or not hasattr(model, "reconstruct"):
+    model = open_model(path)
+    if not isinstance(model, TableModel):
         raise unsupported(model, path, "is not a table model", "autoencoder, vae and pca models are.")
     return model

@@ -33,12 +33,13 @@ def command(path: str, folder: str, overwrite: bool, as_json: bool, **values: An
     half measures it. sentence-transformers opens the folder too, if it supports that pooling.
     """
     from firth.data.corpus import Corpus
+    from firth.transformers.pooling import PoolsTokens
 
-    model: Any = open_model(path)
+    model = open_model(path)
     settings = given_pooling(model, path, values)
-    if not hasattr(model, "with_pooling"):
+    if not isinstance(model, PoolsTokens):
         raise unsupported(model, path, "has no pooling", "bert models have.")
-    changed: BertModel = model.with_pooling(**settings)
+    changed = model.with_pooling(**settings)
     choice = None
     if values["choose"]:
         flags = {"how": "--pooling", "layers": "--layers", "combine": "--combine"}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from firth.cli.common import Function, note, unsupported
 from firth.core.errors import FirthError
 from firth.core.options import options_of
-from firth.transformers.pooling import Pooling
+from firth.transformers.pooling import Pooling, PoolsTokens
+
+if TYPE_CHECKING:
+    from firth.core.model import Model
 
 PRECISIONS = ("auto", "float32", "bf16", "int8")
 NAMES = ("how", "layers", "combine", "normalize", "max_tokens", "long")
@@ -29,10 +32,10 @@ def pooling_flags(function: Function) -> Function:
     )
 
 
-def given_pooling(model: Any, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def given_pooling(model: Model, path: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the given fields of `Pooling`; an error for a model without pooling."""
     given = {name: values[name] for name in NAMES if values[name] is not None}
-    if given and not hasattr(model, "with_pooling"):
+    if given and not isinstance(model, PoolsTokens):
         first = next(iter(given))
         flag = "pooling" if first == "how" else first.replace("_", "-")
         raise unsupported(model, path, f"has no pooling, and --{flag} does not apply to it")
@@ -46,7 +49,7 @@ def given_pooling(model: Any, path: str, values: Mapping[str, Any]) -> dict[str,
                 option="--layers",
                 got=given["layers"],
             ) from None
-    if given and getattr(model, "projection", None) is not None:
+    if given and isinstance(model, PoolsTokens) and model.projection is not None:
         changed = model.with_pooling(**given)
         if changed.projection is None:
             note(
@@ -64,10 +67,10 @@ def engine_flags(function: Function) -> Function:
     return click.option("--device", type=click.Choice(("auto", "cpu", "cuda")), help=help)(function)
 
 
-def given_engine(model: Any, path: str, values: Mapping[str, Any]) -> dict[str, str]:
+def given_engine(model: Model, path: str, values: Mapping[str, Any]) -> dict[str, str]:
     """Return the given device and precision, after checking that the model and the machine support them."""
     given = {name: values[name] for name in ("device", "precision") if values[name]}
-    if given and not hasattr(model, "pool_windows"):
+    if given and not isinstance(model, PoolsTokens):
         raise unsupported(model, path, f"is not a BERT, and --{next(iter(given))} does not apply to it")
     if given:
         from firth.transformers.text_encoder import resolve_engine

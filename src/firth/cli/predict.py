@@ -78,24 +78,24 @@ def command(path: str, data: tuple[str, ...], as_json: bool, **values: Any) -> N
 
 
 def predictions(
-    model: Any, path: str, data: tuple[str, ...], values: dict[str, Any]
+    model: Model, path: str, data: tuple[str, ...], values: dict[str, Any]
 ) -> Iterator[tuple[str | None, Any]]:
     """Yield the key and the prediction of each text: labels with probabilities, a number, or tagged words."""
+    from firth.core.model import Estimates, ReadsColumns, TagsWords
+    from firth.data.corpus import Corpus
+
     k, threshold = values["k"], values["threshold"]
-    if values["other"] or getattr(model, "columns", ()):
+    if values["other"] or (isinstance(model, ReadsColumns) and model.columns):
         rows = read_rows(model, path, single_file(data, "table"), values["column"], values["other"])
         results = rows.estimate().tolist() if is_regression(model) else rows.predict(k, threshold)
         yield from zip(map(str, range(1, len(rows) + 1)), results, strict=True)
         return
-    from firth.core.model import TagsWords
-    from firth.data.corpus import Corpus
-
     documents = iter(Corpus(*data, unit=values["unit"], column=values["column"], key=values["key"]))
     while batch := list(islice(documents, BATCH)):
         texts = [text for _, text in batch]
         results = (
             model.estimate(texts).tolist()
-            if is_regression(model)
+            if isinstance(model, Estimates)
             else model.tag(texts)
             if isinstance(model, TagsWords)
             else classifier(model, path).predict(texts, k, threshold)
@@ -103,14 +103,14 @@ def predictions(
         yield from zip((key for key, _ in batch), results, strict=True)
 
 
-def is_regression(model: Any) -> bool:
+def is_regression(model: Model) -> bool:
     """Return whether the model predicts numbers."""
     from firth.core.model import Estimates
 
     return isinstance(model, Estimates)
 
 
-def print_predictions(model: Any, results: Iterator[tuple[str | None, Any]], as_json: bool) -> None:
+def print_predictions(model: Model, results: Iterator[tuple[str | None, Any]], as_json: bool) -> None:
     """Print one prediction per text."""
     from firth.core.model import TagsWords
 
@@ -162,11 +162,12 @@ class Rows:
         return self.model.estimate(self.texts, columns=self.features)
 
 
-def read_rows(model: Any, path: str, file: str, column: str | None, other: str | None, label: str = "") -> Rows:
+def read_rows(model: Model, path: str, file: str, column: str | None, other: str | None, label: str = "") -> Rows:
     """Read the columns of a table that a fine-tuned model takes."""
+    from firth.core.model import ReadsColumns
     from firth.data.table import Table
 
-    if not hasattr(model, "columns"):
+    if not isinstance(model, ReadsColumns):
         raise unsupported(
             model,
             path,

@@ -13,6 +13,7 @@ import click
 from firth.cli.common import Flags, add_flags, json_flag, print_json
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
+from firth.core.long_texts import REFUSE, TRUNCATE
 
 ADDRESS_OPTIONS: Flags = (
     (
@@ -34,8 +35,8 @@ address_options = add_flags(ADDRESS_OPTIONS)  # `firth studio` has them too
 @click.argument("models", nargs=-1, required=True, metavar="MODEL…")
 @click.option(
     "--long",
-    type=click.Choice(("refuse", "truncate")),
-    default="refuse",
+    type=click.Choice((REFUSE, TRUNCATE)),
+    default=REFUSE,
     show_default=True,
     help="Texts longer than the model's context: an error, or truncation that the response reports.",
 )

@@ -189,17 +189,18 @@ def open_shards(path: str, texts: Any, folder: Path, settings: dict[str, Any], v
     if world_size() == 1:
         return open_folder(path, texts, folder, settings, values)
 
-    from firth.training.network_options import torch_module
+    from firth.training.network_options import networks
 
-    device = torch_module("training.device")
+    with networks():
+        from firth.training.device import broadcast, join
     opened: Shards | FirthError | None = None
-    device.join()
+    join()
     if is_first_process():
         try:
             opened = open_folder(path, texts, folder, settings, values)
         except FirthError as error:
             opened = error
-    shared: Shards | FirthError = device.broadcast(opened)
+    shared: Shards | FirthError = broadcast(opened)
     if isinstance(shared, FirthError):
         raise shared if is_first_process() else click.exceptions.Exit(1)
     if "pooling" in settings:  # the same precision in all processes, even on different devices
@@ -242,7 +243,8 @@ def gather_shards(shards: Shards) -> list[dict[int, dict[str, int]]]:
     if world_size() == 1:
         return [shards.done]
 
-    from firth.training.network_options import torch_module
+    from firth.training.network_options import networks
 
-    gathered: list[dict[int, dict[str, int]]] = torch_module("training.device").gathered(shards.done)
-    return gathered
+    with networks():
+        from firth.training.device import gathered
+    return gathered(shards.done)

@@ -97,6 +97,11 @@ class FirthError(ValueError):
         super().__init__(template.format(**values) if values else template)
         self.code, self.template, self.values = code, template, values
 
+    def within(self, folder: object) -> FirthError:
+        """The same error with the folder it concerns before its message."""
+        values = {**self.values, "folder": folder}
+        return _rebuild(type(self), f"{folder}: {self}", {**self.__dict__, "values": values})
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), str(self), self.__dict__)
 

@@ -23,7 +23,7 @@ Self = TypeVar("Self", bound="Method")
 class Method(ABC):
     """A frozen dataclass of options. `fit` returns a trained `Model` and does not change the method."""
 
-    #: The class of the model that `fit` returns and `firth.load` opens.
+    #: The class of the model that `fit` returns and `firth.load` opens; `model_class` returns it.
     model: ClassVar[type[Model]]
     #: One line for `firth methods`.
     summary: ClassVar[str]
@@ -53,6 +53,11 @@ class Method(ABC):
 
     def __post_init__(self) -> None:
         check_options(self)
+
+    @classmethod
+    def model_class(cls) -> type[Model]:
+        """The class of the method's models. Methods override it if importing the class needs torch."""
+        return cls.model
 
     @classmethod
     def method_name(cls) -> str:

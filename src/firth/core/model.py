@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from os import PathLike
@@ -81,6 +81,110 @@ class Embeds(Protocol):
 
     def embed(self, inputs: Sequence[str]) -> NDArray[np.float32]:
         """Return one row per input."""
+
+
+class Pooled(NamedTuple):
+    """Text vectors, one row per text, and the numbers of known and unknown words or tokens per text."""
+
+    matrix: NDArray[np.float32]
+    known: NDArray[np.int64]
+    unknown: NDArray[np.int64]
+
+
+@runtime_checkable
+class Pools(Protocol):
+    """Turns texts into vectors, and counts the words that it knows."""
+
+    def pool(self, texts: Sequence[str]) -> Pooled:
+        """Return one row per text."""
+
+
+@runtime_checkable
+class TokenizesWords(Protocol):
+    """Splits texts into words of a vocabulary."""
+
+    def tokenize(self, text: str) -> list[str]:
+        """Return the words of a text."""
+
+
+@runtime_checkable
+class LimitsTexts(Protocol):
+    """Reads texts of a limited number of tokens."""
+
+    @property
+    def max_text_tokens(self) -> int:
+        """The most tokens of a text, without special tokens."""
+
+
+@runtime_checkable
+class FineTuned(Protocol):
+    """A pre-trained network with a head for a task."""
+
+    @property
+    def base(self) -> Model:
+        """The pre-trained network."""
+
+    @property
+    def max_length(self) -> int:
+        """The most tokens of a text or pair, with special tokens."""
+
+
+def base_model(model: Model) -> Model:
+    """The network of a fine-tuned model; any other model itself."""
+    return model.base if isinstance(model, FineTuned) else model
+
+
+@runtime_checkable
+class HasLabels(Protocol):
+    """Knows the labels that it predicts."""
+
+    @property
+    def labels(self) -> Collection[str]:
+        """The labels in the order of the outputs."""
+
+
+@runtime_checkable
+class ReadsColumns(Protocol):
+    """Reads pairs of texts, and further columns of a table besides the texts."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of the further columns; empty if it reads texts only."""
+
+
+@runtime_checkable
+class HasHeads(Protocol):
+    """Has some of the heads of its pre-training."""
+
+    @property
+    def heads(self) -> list[str]:
+        """The names of the heads."""
+
+
+@runtime_checkable
+class HasPositions(Protocol):
+    """Has vectors of the positions in a text."""
+
+    @property
+    def position_vectors(self) -> NDArray[np.float32] | None:
+        """One row per position; None if positions are encoded otherwise."""
+
+
+@runtime_checkable
+class ExplainsVariance(Protocol):
+    """Knows the variance of its dimensions."""
+
+    @property
+    def explained_variance(self) -> NDArray[np.float64]:
+        """The share of the total variance of each dimension."""
+
+
+@runtime_checkable
+class FindsDocuments(Protocol):
+    """Finds the documents of its training data that are nearest to a text."""
+
+    def neighbors(self, text: str | Sequence[str], k: int = 10, metric: str = "cosine") -> Hits:
+        """Return the `k` nearest documents."""
 
 
 @runtime_checkable
@@ -231,6 +335,14 @@ class Contextual(Protocol):
 
 
 @runtime_checkable
+class HasStates(Protocol):
+    """Exposes the vectors of its tokens in every layer."""
+
+    def states(self, text: str) -> NDArray[np.float32]:
+        """Return the token vectors, (layers + 1, tokens, dim), beginning with the input."""
+
+
+@runtime_checkable
 class Fills(Protocol):
     """Predicts masked tokens."""
 
@@ -298,8 +410,8 @@ class Interpolates(Protocol):
 class Samples(Protocol):
     """Samples new rows from the learned distribution."""
 
-    def sample(self, n: int = 1, *, seed: int = 1) -> Any:
-        """Return `n` new rows; equal seeds give equal rows."""
+    def sample(self, n: int = 1, *, seed: int = 1, noise: bool = True) -> Any:
+        """Return `n` new rows; equal seeds give equal rows. Without `noise`, a row is the mean for its code."""
 
 
 @runtime_checkable

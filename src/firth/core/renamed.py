@@ -39,6 +39,9 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "widths": ("hidden_sizes",),
 }
 
+#: Values of options, by the option's current name.
+VALUES = {"overlong": {"cut": "truncate", "parts": "chunk"}}
+
 #: Options for which a stored 0 meant "chosen automatically"; None does now.
 ZERO_WAS_AUTOMATIC = {
     "question_answerer": ("epochs", "learning_rate", "max_length"),
@@ -52,6 +55,9 @@ ZERO_WAS_AUTOMATIC = {
 def current_options(method: str, options: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
     """Return the stored options of `method` under their current names and with their current values."""
     current = {current_option(old, known) or old: value for old, value in options.items()}
+    for name, values in VALUES.items():
+        if name in current:
+            current[name] = values.get(current[name], current[name])
     for name in ZERO_WAS_AUTOMATIC.get(method, ()):
         if name in current and current[name] == 0:
             current[name] = None

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 from firth.core import registry
 from firth.core.card import CARD, card_text
 from firth.core.errors import FirthError
-from firth.core.foreign import foreign_config, foreign_method
 from firth.core.functions import refuse_tokenizer, restored
 from firth.core.model import Model, Parts
 from firth.core.storage import (
@@ -33,7 +32,9 @@ from firth.core.storage import (
 )
 from firth.version import __version__
 
-FILES = "firth.model_files"  # imported by name: it opens model files, and depends on packages above core
+# Models of other libraries. These modules are imported by name, because they depend on packages above core.
+FILES = "firth.model_files"
+FOLDERS = "firth.model_folders"
 FORMAT = 1
 ATTEMPTS = 100  # to open a folder that is being replaced
 
@@ -77,7 +78,8 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
 
 
 def load(folder: str | os.PathLike[str], in_memory: bool = False, tokenizer: Any = None) -> Model:
-    """Open a model folder of Firth, Hugging Face or sentence-transformers, or a fastText file. No code is executed.
+    """Open a model folder of Firth or of another library (see `firth.model_folders`), or a fastText file. No code is
+    executed.
 
     All files are opened together, so that a folder that is replaced meanwhile gives the old or the new model. Arrays
     are memory-mapped and JSON files are read at first use; with `in_memory` everything is read now, and later changes
@@ -91,7 +93,7 @@ def load(folder: str | os.PathLike[str], in_memory: bool = False, tokenizer: Any
         return model
     if not path.exists():
         remove_leftovers(path.absolute())  # restores a folder whose replacement was interrupted
-    opened = settled(path, lambda: open_foreign(path) or open_files(path))
+    opened = settled(path, lambda: open_external(path) or open_files(path))
     if isinstance(opened, Model):
         refuse_tokenizer(tokenizer, path)
         return opened
@@ -130,14 +132,16 @@ def state_of(folder: Path) -> list[tuple[int, ...]] | None:
     return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats]
 
 
-def open_foreign(folder: Path) -> Model | None:
+def open_external(folder: Path) -> Model | None:
     """A model of another library; None for a Firth folder."""
-    config = foreign_config(folder)
-    if not config:
-        return None
-    with saying_which(folder):
-        method = registry.method(foreign_method(config))
-        return method.model.from_foreign(folder, config, method)  # type: ignore[attr-defined, no-any-return]
+    opener = external_opener(folder)
+    return None if opener is None else opener()
+
+
+def external_opener(folder: Path) -> Callable[[], Model] | None:
+    """What opens a model folder of another library; None for other folders."""
+    opener_of: Callable[[Path], Callable[[], Model] | None] = importlib.import_module(FOLDERS).opener_of
+    return opener_of(folder)
 
 
 def open_files(folder: Path) -> Files:
@@ -216,7 +220,7 @@ def build(opened: Files, in_memory: bool, tokenizer: Any) -> Model:
     arrays = {name.removesuffix(ends): read_arrays(files[name], in_memory) for name in files if name.endswith(ends)}
     parts = Parts(arrays.pop(main.removesuffix(ends)), documents, more=arrays, folder=folder)
     with saying_which(folder):
-        return method.model.from_parts(method, parts, training)
+        return method.model_class().from_parts(method, parts, training)
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -227,7 +231,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 def verify(folder: str | os.PathLike[str]) -> dict[str, str]:
     """Check the sha256 of every file of a model; return the hashes by file name."""
     path = Path(folder)
-    if foreign_config(path):
+    if external_opener(path) is not None:
         raise FirthError(
             "no_hashes",
             "{path} was written by another library and has no hashes to check. `firth convert {path} NEW-FOLDER` "

@@ -1,4 +1,4 @@
-"""Evaluation metrics: accuracy, F1, correlations, and those of SQuAD."""
+"""Evaluation metrics: accuracy, F1, correlations, and the agreement of answers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     return float(x @ y / math.sqrt(float(x @ x) * float(y @ y)))
 
 
-# ---- answers, as in the official SQuAD script (Rajpurkar et al. 2016) ----
+# ---- answers (Rajpurkar et al. 2016, section 6.1) ----
 
 
 def plain_answer(text: str) -> str:

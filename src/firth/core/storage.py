@@ -450,7 +450,7 @@ def saying_which(folder: Path) -> Iterator[None]:
     except FirthError as error:
         if re.search(rf"(^|\s){re.escape(str(folder))}(\W|$)", str(error)):
             raise
-        raise FirthError("damaged_model", "{folder}: {reason}", folder=folder, reason=str(error)) from error
+        raise error.within(folder) from error
     except KeyError as error:
         raise FirthError(
             "incomplete_model", "{folder} is incomplete: it has no {reason}.", folder=folder, reason=str(error)

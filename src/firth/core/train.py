@@ -198,7 +198,7 @@ def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> Non
 
 def is_part(path: Path) -> bool:
     """Whether a file may belong to a model; --overwrite must not delete other files."""
-    if path.is_dir():  # the pooling of sentence-transformers
+    if path.is_dir():  # a part with a file of its own, such as the pooling
         return {file.name for file in path.iterdir()} == {"config.json"}
     return path.suffix in (".json", ".safetensors") or path.name == CARD
 

@@ -230,13 +230,14 @@ class Vectors:
             )
         if plus is None:
             query = as_floats("The query", positive)
-            if query.shape != (self.dim,) or not np.isfinite(query).all():
+            if query.shape != (self.dim,):
                 raise FirthError(
                     "shape_mismatch",
-                    "The query must be a finite vector with {dim} dimensions; got shape {got}.",
+                    "The query must be a vector with {dim} dimensions; got shape {got}.",
                     dim=self.dim,
                     got=query.shape,
                 )
+            check_finite_vector("The query", query)
             plus = []
         elif not plus and not minus:
             raise FirthError("too_few", "neighbors needs at least one key.")
@@ -324,17 +325,32 @@ class Vectors:
         return f"<p>{len(self):,} vectors × {self.dim} dimensions</p><table><tr><th></th>{numbers}</tr>{rows}</table>"
 
 
+def check_finite_vector(name: str, vector: NDArray[Any]) -> None:
+    """Refuse a vector with NaN or infinite numbers."""
+    rows = np.flatnonzero(~np.isfinite(vector))
+    if len(rows):
+        raise FirthError(
+            "non_finite",
+            "{name} must be finite; got {got} in dimension {dimension}.",
+            name=name,
+            got=vector[rows[0]],
+            dimension=int(rows[0]),
+        )
+
+
 def similarity(a: ArrayLike, b: ArrayLike, metric: str = "cosine") -> float:
     """Cosine, dot product or Euclidean distance of two vectors. The cosine with a zero vector is 0."""
     left, right = (as_floats("A vector", values, np.float64) for values in (a, b))
     check_choice("metric", metric, METRICS)
-    if left.ndim != 1 or left.shape != right.shape or not np.isfinite([left, right]).all():
+    if left.ndim != 1 or left.shape != right.shape:
         raise FirthError(
             "shape_mismatch",
-            "similarity needs two finite vectors of the same length; got shapes {got} and {other}.",
+            "similarity needs two vectors of the same length; got shapes {got} and {other}.",
             got=left.shape,
             other=right.shape,
         )
+    for name, values in (("a", left), ("b", right)):
+        check_finite_vector(name, values)
     with np.errstate(over="ignore", invalid="ignore"):
         if metric == "dot":
             value = float(left @ right)

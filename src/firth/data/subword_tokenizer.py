@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
@@ -441,3 +441,12 @@ def lowercase_setting(folder: Path, default: bool) -> bool:
         return default
     config = read_json(folder / CONFIG)
     return bool(config.get("do_lower_case", default)) if isinstance(config, dict) else default
+
+
+@runtime_checkable
+class HasSubwordTokenizer(Protocol):
+    """Splits texts into subwords."""
+
+    @property
+    def tokenizer(self) -> SubwordTokenizer:
+        """The tokenizer."""

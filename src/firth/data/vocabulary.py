@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -105,3 +105,12 @@ class Vocabulary:
                 repeated=len(tokens) - len(set(tokens)),
             )
         return cls(tokens, np.array(counts, dtype=np.int64), **metadata)
+
+
+@runtime_checkable
+class HasVocabulary(Protocol):
+    """Has a vocabulary with counts."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from firth.core import registry
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
-from firth.core.model import Parts
+from firth.core.model import Parts, Pooled
 from firth.core.options import options_of
 from firth.core.run import available_cores
 from firth.core.stored import check_arrays, finite_rows
@@ -38,7 +38,7 @@ from firth.kernels.product import ProductCodes
 from firth.kernels.subwords import END_OF_LINE, ngrams
 from firth.training.baselines import Bags, BaselineComparison, Part, affordable, compare_labels, shares
 from firth.words.fasttext_model import within
-from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
+from firth.words.word_model import Phrases, TextModel, Texts, check_texts
 
 SEPARATORS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\0"))
 PREFIX = b"__label__"

@@ -129,6 +129,7 @@ class Training(Loop):
 
     unit: ClassVar[str] = "texts"
     progress: TextProgress
+    method: ClassifierOptions
 
     def __init__(self, method: ClassifierOptions, examples: EncodedExamples, run: Run, start: Model | None) -> None:
         self.requested_method = method
@@ -232,7 +233,7 @@ class Training(Loop):
 
         The rate decays with the share of texts trained, or with the share of the time budget if that is larger.
         """
-        rate, epochs = self.method.learning_rate, self.method.epochs
+        rate, epochs = self.method.learning_rate, self.epochs
         scales = [1 - (self.progress.epoch + share) / epochs for share in (0, 1)]
         if self.run.budget:
             spent = min(1.0, self.progress.seconds / self.run.budget)

@@ -77,7 +77,7 @@ class Doc2Vec(WindowMethod):
         """Whether word vectors are trained; plain dbow leaves them at their initial values."""
         return self.mode != "dbow" or self.train_words
 
-    def check_start(self, start: Any) -> None:
+    def check_start(self, start: Model) -> None:
         """Raise an error if the vectors of `start` cannot be reused."""
         required = ["dim", "mode", *(["train_words"] if self.mode == "dbow" else [])]
         required += ["window"] if self.mode == "dm_concat" else []

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Parts
+from firth.core.model import Parts, Pooled
 from firth.core.run import Run, available_cores
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Hits, Matrix, Vectors
@@ -26,9 +26,12 @@ from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.documents.document_matrix import stored_keys
 from firth.kernels import predict as kernel
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.kernels.hashing import GOLDEN, MASK, mix
 from firth.words.window_training import Training, random_table
-from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
+from firth.words.word_model import Phrases, TextModel, Texts, check_texts
+
+if TYPE_CHECKING:
+    from firth.documents.doc2vec import Doc2Vec
 
 GROUP = 4  # tokens that share negative samples with mode=dbow
 # Initial learning rate of inference, as a share of that of training: output vectors are trained already. With this
@@ -83,8 +86,10 @@ def assign_rows(tokens: Tokens, start: Doc2VecModel | None, run: Run) -> RowAssi
 class DocumentTraining(Training):
     """Training loop with input rows for documents and tags."""
 
+    method: Doc2Vec
+
     def __init__(
-        self, method: Any, tokens: Tokens, run: Run, layout: RowAssignment, start: Doc2VecModel | None
+        self, method: Doc2Vec, tokens: Tokens, run: Run, layout: RowAssignment, start: Doc2VecModel | None
     ) -> None:
         self.layout = layout
         super().__init__(method, tokens, run, start)
@@ -92,12 +97,12 @@ class DocumentTraining(Training):
         digest.update(layout.lists.rows.tobytes())
         self.fingerprint = digest.hexdigest()  # a checkpoint with other keys or tags belongs to another run
 
-    def first_tables(self, start: Any) -> tuple[kernel.Table, kernel.Table]:
+    def first_tables(self, start: TextModel | None) -> tuple[kernel.Table, kernel.Table]:
         """Return initial tables as for words; with `start`, also the vectors of its documents and tags."""
         words, dim = len(self.tokens.vocabulary), self.method.dim
         inputs = random_table(words + self.layout.rows, dim, self.run.seed)
         outputs = output_table(self.method, words)
-        if start is not None:
+        if isinstance(start, Doc2VecModel):
             tags = words + len(self.layout.documents)
             for first, table in ((0, start.words), (words, start.documents), (tags, start.tags)):
                 if table is not None:
@@ -127,7 +132,7 @@ class DocumentTraining(Training):
         return parts[0].copy(), parts[1].copy(), parts[2].copy()
 
 
-def output_table(method: Any, words: int) -> kernel.Table:
+def output_table(method: Doc2Vec, words: int) -> kernel.Table:
     """Return a table of zeros with one row per word or inner node, as wide as the concatenated inputs."""
     rows = words - 1 if method.loss == "hierarchical" else words
     return kernel.new_table(rows, method.n_concatenated * kernel.padded(method.dim))
@@ -150,11 +155,11 @@ class Doc2VecModel(TextModel):
     `outputs` are the output vectors with which words are predicted.
     """
 
-    method: Any
+    method: Doc2Vec
 
     def __init__(
         self,
-        method: Any,
+        method: Doc2Vec,
         vocabulary: Vocabulary | Parts,
         documents: Vectors,
         tags: Vectors,
@@ -273,7 +278,7 @@ class Doc2VecModel(TextModel):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> Doc2VecModel:
         """Return the model from stored parts, after checking their shapes."""
-        doc2vec: Any = method
+        doc2vec = cast("Doc2Vec", method)
         table_names = ("documents", "tags", *(["words"] if "words" in parts.arrays else []))
         declared = {name: f"float {name} {doc2vec.dim}" for name in table_names}
         check_arrays(parts.arrays, **declared, outputs=f"float outputs {doc2vec.n_concatenated * doc2vec.dim}")
@@ -281,7 +286,7 @@ class Doc2VecModel(TextModel):
         words = parts.arrays.get("words")
         keys = (stored_keys(parts, name) for name in ("documents", "tags"))
         tables = [Vectors(names, table) for names, table in zip(keys, (documents, tags), strict=True)]
-        return cls(method, parts, tables[0], tables[1], words, outputs, training)
+        return cls(doc2vec, parts, tables[0], tables[1], words, outputs, training)
 
     def __repr__(self) -> str:
         return f"Doc2Vec model: {len(self.documents):,} documents × {self.documents.dim}"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Model, Parts
+from firth.core.model import Model, Parts, Pooled
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.sparse import SparseVectors, dense, row_sums
@@ -30,7 +30,7 @@ from firth.core.vectors import Hits, Vectors
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels.sparse import Rows, count_words
-from firth.words.word_model import Phrases, Pooled, TextModel, Texts, WordOptions, check_texts
+from firth.words.word_model import Phrases, TextModel, Texts, WordOptions, check_texts
 
 TF = ("count", "boolean", "log", "sublinear")
 IDF = ("plain", "smooth", "plus_one", "probabilistic", "bm25", "none")

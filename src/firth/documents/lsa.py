@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Model, Parts
+from firth.core.model import Model, Parts, Pooled
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.stored import check_arrays, check_finite, finite_rows
@@ -28,7 +28,7 @@ from firth.documents.document_matrix import (
 )
 from firth.kernels.sparse import multiply
 from firth.training.truncated_svd import rows_of, truncated_svd
-from firth.words.word_model import Phrases, Pooled, Texts
+from firth.words.word_model import Phrases, Texts
 
 
 class LSAModel(DocumentModel):

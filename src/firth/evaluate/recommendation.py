@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.model import Histories, History, Rates, Recommends
+from firth.core.model import Histories, History, Model, Rates, Recommends
 from firth.core.report import Report, Silence
 from firth.core.vectors import Matrix, top_rows
 from firth.evaluate.baselines import Scorer, item_knn, popularity
@@ -110,7 +110,8 @@ def recommendations(
     cutoffs = [parse_metric(metric) for metric in metrics]
     cases, left_out = cases_of(model, by_user(test), by_user(history) if history is not None else {})
     size = len(items_of(model))
-    rankers: dict[str, Ranker] = {type(getattr(model, "method", model)).__name__: partial(model_scores, model)}
+    name = type(model.method if isinstance(model, Model) else model).__name__
+    rankers: dict[str, Ranker] = {name: partial(model_scores, model)}
     if baselines:
         rankers["popularity"] = partial(history_scores, popularity(model.seen, size))
         rankers["item-kNN"] = partial(history_scores, item_knn(model.seen, size, report=report))
@@ -129,7 +130,7 @@ def check_recommends(model: Any) -> None:
         )
 
 
-def items_of(model: Any) -> Mapping[str, int]:
+def items_of(model: Recommends) -> Mapping[str, int]:
     """Return the row of each item."""
     rows: Mapping[str, int] = model.tables["items"].rows
     return rows
@@ -155,7 +156,7 @@ def parse_metric(metric: str) -> tuple[str, int]:
     return match[1], int(match[2])
 
 
-def cases_of(model: Any, test: Tests, history: Tests) -> tuple[list[Case], dict[str, int]]:
+def cases_of(model: Recommends, test: Tests, history: Tests) -> tuple[list[Case], dict[str, int]]:
     """Return the users to evaluate, and how many were left out and why."""
     users, items, seen = model.tables["users"].rows, items_of(model), model.seen
     if not isinstance(model, Rates):  # for which 0 is a rating
@@ -197,7 +198,7 @@ def items_of_user(seen: Histories, row: int) -> list[int]:
     return items
 
 
-def model_scores(model: Any, cases: Sequence[Case]) -> Matrix:
+def model_scores(model: Recommends, cases: Sequence[Case]) -> Matrix:
     """Return the model's scores, (users, items); users unseen in training are folded in."""
     in_model = np.array([case.fold_in is None for case in cases])
     model_rows = model.user_rows([case.user for case in cases if case.fold_in is None])

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from firth.core.errors import FirthError
+from firth.core.long_texts import TRUNCATE
 from firth.core.model import Model
 from firth.core.report import Report
 from firth.core.run import Run
@@ -26,6 +27,7 @@ from firth.core.sketch import recorded_rows
 from firth.data.similar_pairs import Rows, SimilarPairs
 from firth.finetuning.finetuned_model import base_of
 from firth.finetuning.finetuning_loop import Sequences, batches_of, encode_texts
+from firth.finetuning.sentence_encoder import SentenceEncoder
 from firth.nets.attention import Packed
 from firth.nets.bert import Bert, position_ids
 from firth.nets.transformer import Dropout
@@ -103,11 +105,11 @@ class ContrastiveTraining(GradientLoop):
     """Trains the base with a contrastive loss."""
 
     unit: ClassVar[str] = "texts"
-    method: Any  # the options of finetuning/sentence_encoder.py
+    method: SentenceEncoder
     net: Bert
 
     def __init__(
-        self, method: Any, base: BertModel, train: Texts, dev: Texts | None, fingerprint: str, run: Run
+        self, method: SentenceEncoder, base: BertModel, train: Texts, dev: Texts | None, fingerprint: str, run: Run
     ) -> None:
         for part in base.net.modules():
             if isinstance(part, Dropout):
@@ -215,7 +217,7 @@ def concatenate_sides(sides: Sequence[Sequences]) -> Sequences:
 # ---- from data to a model ----
 
 
-def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
+def train_sentence_encoder(method: SentenceEncoder, data: Any, run: Run, start: Model | None) -> BertModel:
     """Train a sentence encoder."""
     base = base_of(start, method, pooled=True)
     if not isinstance(base, BertModel):
@@ -282,7 +284,7 @@ def labeled_pairs(rows: Rows) -> list[tuple[str, ...]]:
     return list(zip(*rows.sides[:2], strict=True)) if len(rows.sides) > 1 else []
 
 
-def with_pooling_options(base: BertModel, method: Any) -> BertModel:
+def with_pooling_options(base: BertModel, method: SentenceEncoder) -> BertModel:
     """Return the base with the pooling and the maximum length of the method's options."""
     positions = base.size.max_positions
     if method.max_length is not None and method.max_length > positions:
@@ -312,7 +314,7 @@ def encode_rows(rows: Rows, base: BertModel, report: Report) -> Texts:
     """Encode all sides of the rows and number their distinct texts."""
     max_length = base.pooling.max_tokens or base.size.max_positions
     ids: dict[str, int] = {}
-    sides = tuple(encode_texts(base.tokenizer, side, max_length, "cut", report) for side in rows.sides)
+    sides = tuple(encode_texts(base.tokenizer, side, max_length, TRUNCATE, report) for side in rows.sides)
     text_ids = tuple(np.array([ids.setdefault(text, len(ids)) for text in side], np.int64) for side in rows.sides)
     return Texts(sides, text_ids, rows.scores)
 

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from firth.core import registry
 from firth.core.errors import FirthError
-from firth.core.foreign import read_weights
 from firth.core.method import Method
-from firth.core.model import Attention, AttentionSteps, Model, Parts, Senses, WordsInContext
+from firth.core.model import Attention, AttentionSteps, Model, Parts, Pooled, Senses, WordsInContext
 from firth.core.options import build_settings
 from firth.core.run import Run
 from firth.core.sketch import KEY, inherited
@@ -36,8 +35,8 @@ from firth.transformers.bert_model import BertModel
 from firth.transformers.contextual_words import Averaged
 from firth.transformers.gpt_model import GPTModel
 from firth.transformers.gpt_model import net_of as decoder_of
+from firth.transformers.huggingface_folder import read_weights
 from firth.transformers.pooling import Pooling
-from firth.words.word_model import Pooled
 
 Base = BertModel | GPTModel
 Kind = TypeVar("Kind", bound="TunedModel")
@@ -149,7 +148,7 @@ class TunedModel(Model):
         metadata = parts.documents["base"]
         rest, head = split_head(parts.arrays, cls.head)
         base_method = registry.stored_method(metadata["method"], metadata["options"])
-        base: Any = base_method.model.from_parts(base_method, replace(parts, arrays=rest), {})
+        base: Any = base_method.model_class().from_parts(base_method, replace(parts, arrays=rest), {})
         pools = ("last",) if isinstance(base, GPTModel) else ("each",) if cls.head_input == "each" else ("cls", "mean")
         if metadata["pool"] not in pools:
             raise FirthError(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.core.errors import FirthError
+from firth.core.long_texts import REFUSE, TooLongError, note_truncated
 from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.stored import finite_rows
@@ -81,33 +82,23 @@ def encode_texts(
     """Encode texts or pairs as [CLS] text [SEP] or [CLS] first [SEP] second [SEP].
 
     For a GPT, <|endoftext|> stands for both special tokens. `overlong` says what happens to sequences of more than
-    `max_length` tokens: "cut" or "refuse".
+    `max_length` tokens: `TRUNCATE` or `REFUSE`.
     """
     first, last = boundary_tokens(tokenizer)
     pairs = bool(len(texts)) and not isinstance(texts[0], str)
     check_texts_or_pairs(texts, pairs)
     sides = list(zip(*texts, strict=True)) if pairs else [texts]
     ids = [tokenizer.ids_batch(checked_texts(list(side)), special=False) for side in sides]
-    parts, seconds, n_cut = [], [], 0
+    parts, seconds, n_truncated = [], [], 0
     room = max_length - 1 - len(ids)
-    for full in zip(*ids, strict=True):
-        truncated = truncate(full, room)
-        n_cut += truncated != list(full)
+    for number, full in enumerate(zip(*ids, strict=True)):
+        truncated, tokens = truncate(full, room), sum(map(len, full))
+        if tokens > room and overlong == REFUSE:
+            raise TooLongError(number, tokens + max_length - room, max_length, "Use overlong=truncate.")
+        n_truncated += tokens > room
         parts.append([first, *(id for part in truncated for id in (*part, last))])
         seconds.append(2 + len(truncated[0]))
-    if n_cut and overlong == "refuse":
-        raise FirthError(
-            "text_too_long",
-            "{cut:,} of {n_texts:,} texts have more than {limit:,} tokens. Use overlong=cut to cut them.",
-            cut=n_cut,
-            n_texts=len(texts),
-            limit=max_length,
-        )
-    if n_cut:
-        report.note(
-            f"{n_cut:,} of {len(texts):,} texts have more than {max_length:,} tokens; the rest of them was cut off.",
-            code="texts_cut",
-        )
+    note_truncated(report, n_truncated, len(texts), max_length)
     return concatenate_ids(parts, seconds)
 
 

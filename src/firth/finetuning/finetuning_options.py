@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from firth.core.errors import FirthError
+from firth.core.long_texts import REFUSE, TRUNCATE, long_option
 from firth.core.options import option
 from firth.training.network_options import GradientOptions
 
@@ -42,9 +43,7 @@ class TuningOptions(GradientOptions):
     beta2: float = option(0.999, "decay rate of AdamW's second moment", low=0, high=0.99999)
     batch_tokens: int = option(65536, "most tokens per forward pass; gradients of a step are accumulated", low=1)
     max_length: int | None = option(None, "most tokens of a text or pair; none = the base's positions", low=1)
-    overlong: str = option(
-        "cut", "longer texts are cut (with a note of how many) or refused", choices=("cut", "refuse")
-    )
+    overlong: str = long_option(TRUNCATE, REFUSE)
     held_out: float = option(
         0.1, "share of the data held out for model selection if no dev data is given", low=0, high=0.9
     )
@@ -102,3 +101,20 @@ class TuningOptions(GradientOptions):
                 got=self.learning_rates,
             )
         return rates
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextHeadOptions(TuningOptions):
+    """Options for predicting a label or a number per text or pair of texts."""
+
+    pooling: str = option(
+        "base",
+        "the vector of a text: the mean of its tokens, [CLS] through BERT's pooler, or as in the base",
+        choices=("base", "mean", "cls"),
+    )
+    metric: str = option("accuracy", "dev score for model selection", choices=("accuracy", "f1", "matthews"))
+
+    @property
+    def balanced(self) -> bool:
+        """Whether rare labels get more weight."""
+        return False

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.questions import Questions
 from firth.finetuning.finetuning_options import TuningOptions
-from firth.training.network_options import model_in, torch_module
+from firth.training.network_options import networks
+
+if TYPE_CHECKING:
+    from firth.finetuning.question_answering import SpanModel
 
 
-@model_in("finetuning.question_answering", "SpanModel")
 @dataclass(frozen=True, kw_only=True)
 class QuestionAnswerer(TuningOptions):
     """Fine-tunes a BERT that marks the answer to a question in a passage.
@@ -35,6 +37,14 @@ class QuestionAnswerer(TuningOptions):
     unanswerable: bool = option(False, "also learn that some passages have no answer")
     margin: float = option(0.0, "how far an answer's score must exceed that of no answer (unanswerable)")
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    @classmethod
+    def model_class(cls) -> type[SpanModel]:
+        with networks():
+            from firth.finetuning.question_answering import SpanModel
+        return SpanModel
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> SpanModel:
         """Train on `Questions` (or data they can be built from), starting from the weights of `start`."""
-        return torch_module("finetuning.question_answering").learn(self, data, run, start)
+        with networks():
+            from firth.finetuning.question_answering import train_question_answerer
+        return train_question_answerer(self, data, run, start)

@@ -15,16 +15,19 @@ from torch.nn import functional
 
 from firth.core import scores
 from firth.core.errors import FirthError
+from firth.core.long_texts import REFUSE, TooLongError, note_truncated
 from firth.core.model import Model, Span
 from firth.core.report import Report, Silence
 from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.questions import Question, Questions, find_answer_spans, report_answer_problems
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, base_of, max_length_of, new_net
+from firth.finetuning.finetuned_model import BATCH_TOKENS, Base, TunedModel, base_of, max_length_of, new_net
 from firth.finetuning.finetuning_loop import FineTuning, Sequences, concatenate_ids, predict_batches
+from firth.finetuning.question_answerer import QuestionAnswerer
 from firth.nets.attention import Packed
 from firth.nets.bert import position_ids
+from firth.nets.tuned import Tuned
 from firth.training.baselines import HINT, BaselineComparison, answer_guesses, clearly_better
 from firth.transformers.bert_model import BertModel
 
@@ -47,10 +50,10 @@ def windows(
     tokenizer: SubwordTokenizer,
     questions: Sequence[Question],
     spans: Sequence[tuple[int, int]],
-    method: Any,
+    method: QuestionAnswerer,
     max_length: int,
 ) -> tuple[Windows, int]:
-    """Return all windows, and how many questions were cut to `question_length`.
+    """Return all windows, and how many questions were truncated to `question_length`.
 
     `spans` are the character spans of the answers in their passages.
     """
@@ -59,9 +62,12 @@ def windows(
     distinct = list(dict.fromkeys(row.passage for row in questions))
     passages = dict(zip(distinct, tokenizer.encode_batch(distinct, special=False), strict=True))
     parts, seconds, question_ids, firsts, targets = [], [], list[int](), list[int](), []
-    n_cut = 0
+    n_truncated = 0
     for number, (row, question, span) in enumerate(zip(questions, encoded_questions, spans, strict=True)):
-        n_cut += len(question) > method.question_length
+        if len(question) > method.question_length and method.overlong == REFUSE:
+            name = f"Question {number + 1:,}"
+            raise TooLongError(number, len(question), method.question_length, "Use overlong=truncate.", name)
+        n_truncated += len(question) > method.question_length
         prefix = [cls, *question[: method.question_length], sep]
         passage = passages[row.passage]
         answer = token_span(passage.offsets, span)
@@ -90,7 +96,7 @@ def windows(
     all_windows = Windows(
         concatenate_ids(parts, seconds), np.array(question_ids), np.array(firsts), offsets, answer_positions
     )
-    return all_windows, n_cut
+    return all_windows, n_truncated
 
 
 def token_span(offsets: Offsets, span: tuple[int, int]) -> tuple[int, int]:
@@ -172,9 +178,11 @@ def best_answers(
 class SpanFineTuning(FineTuning):
     """Trains a question answerer."""
 
-    method: Any
+    method: QuestionAnswerer
 
-    def __init__(self, method: Any, net: Any, train: Windows, dev: Any, fingerprint: str, run: Run) -> None:
+    def __init__(
+        self, method: QuestionAnswerer, net: Tuned, train: Windows, dev: Any, fingerprint: str, run: Run
+    ) -> None:
         """`dev` is the pair of dev windows and their questions, or None."""
         super().__init__(method, net, train.texts, dev[0].texts if dev else None, fingerprint, run)
         self.windows, self.dev_questions = (train, dev[0] if dev else None), dev
@@ -231,7 +239,7 @@ class SpanModel(TunedModel):
     architecture: ClassVar[str] = "BertForQuestionAnswering"
     head: ClassVar[str] = "qa_outputs"
     outputs: ClassVar[int] = 2  # start and end logits
-    method: Any
+    method: QuestionAnswerer
 
     def answer(self, questions: Sequence[str], passages: Sequence[str], report: Report = Silence()) -> list[Span]:
         """Return, for each question, the span of its passage that answers it best.
@@ -253,8 +261,9 @@ class SpanModel(TunedModel):
         if not rows_to_answer:
             return []
         max_length = window_length(self.method, self.base)
-        encoded, n_cut = windows(self.tokenizer, rows_to_answer, [NONE] * len(rows_to_answer), self.method, max_length)
-        report_cut(n_cut, self.method, report)
+        spans_to_find = [NONE] * len(rows_to_answer)
+        encoded, n_truncated = windows(self.tokenizer, rows_to_answer, spans_to_find, self.method, max_length)
+        note_truncated(report, n_truncated, len(rows_to_answer), self.method.question_length)
         null, spans = self.method.unanswerable, []
         for rows, logits, packed in predict_batches(self.net, encoded.texts, BATCH_TOKENS):
             seconds = torch.from_numpy(encoded.texts.seconds[rows]).to(logits.device)
@@ -266,28 +275,12 @@ class SpanModel(TunedModel):
         return f"Answers from passages: {self.base!r}"
 
 
-def window_length(method: Any, base: Any) -> int:
+def window_length(method: QuestionAnswerer, base: Base) -> int:
     """Return the most tokens of a window: `max_length`, or 384, or the positions of the base if there are fewer."""
     return min(WINDOW, base.size.max_positions) if method.max_length is None else max_length_of(method, base)
 
 
-def report_cut(n_cut: int, method: Any, report: Report) -> None:
-    """Note or refuse questions that are longer than `question_length`."""
-    if n_cut and method.overlong == "refuse":
-        raise FirthError(
-            "text_too_long",
-            "{cut:,} questions have more than {limit} tokens. Use overlong=cut to cut them.",
-            cut=n_cut,
-            limit=method.question_length,
-        )
-    if n_cut:
-        report.note(
-            f"{n_cut:,} questions have more than {method.question_length} tokens; the rest of them was cut off.",
-            code="questions_cut",
-        )
-
-
-def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
+def train_question_answerer(method: QuestionAnswerer, data: Any, run: Run, start: Model | None) -> SpanModel:
     """Train a question answerer."""
     began = time.monotonic()
     base = base_of(start, method, pooled=False)
@@ -307,8 +300,8 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
     check_answers(train, method)
     max_length = window_length(method, base)
     method = method.resolved(max_length=max_length)
-    encoded, n_cut = windows(base.tokenizer, train, answers.spans, method, max_length)
-    report_cut(n_cut, method, run.report)
+    encoded, n_truncated = windows(base.tokenizer, train, answers.spans, method, max_length)
+    note_truncated(run.report, n_truncated, len(train), method.question_length)
     usable = encoded.spans[:, 0] >= 0
     if method.unanswerable:
         missing = set(answers.lost)
@@ -348,7 +341,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> SpanModel:
     return SpanModel(training.method, base, net.cpu(), {}, metadata)
 
 
-def check_answers(rows: Sequence[Question], method: Any) -> None:
+def check_answers(rows: Sequence[Question], method: QuestionAnswerer) -> None:
     """Refuse questions without an answer unless the method has `unanswerable`."""
     without_answer = [row.id for row in rows if not row.answers]
     if without_answer and not method.unanswerable:

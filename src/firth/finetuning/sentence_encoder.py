@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.similar_pairs import SimilarPairs
-from firth.training.network_options import GradientOptions, model_in, torch_module
+from firth.training.network_options import GradientOptions, networks
+
+if TYPE_CHECKING:
+    from firth.transformers.bert_model import BertModel
 
 
-@model_in("transformers.bert_model", "BertModel")
 @dataclass(frozen=True, kw_only=True)
 class SentenceEncoder(GradientOptions):
     """Fine-tunes a BERT so that similar texts get similar vectors.
@@ -67,6 +69,14 @@ class SentenceEncoder(GradientOptions):
             )
         return [int(part) for part in parts]
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    @classmethod
+    def model_class(cls) -> type[BertModel]:
+        with networks():
+            from firth.transformers.bert_model import BertModel
+        return BertModel
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> BertModel:
         """Train on `SimilarPairs` (or data they can be built from), starting from the weights of `start`."""
-        return torch_module("finetuning.contrastive_training").learn(self, data, run, start)
+        with networks():
+            from firth.finetuning.contrastive_training import train_sentence_encoder
+        return train_sentence_encoder(self, data, run, start)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from firth.core import registry, scores, sketch
 from firth.core.errors import FirthError
+from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.options import build_settings
 from firth.core.report import Report, Silence
@@ -33,12 +34,15 @@ from firth.finetuning.finetuned_model import (
     pool_of,
 )
 from firth.finetuning.finetuning_loop import FineTuning, Sequences, encode_texts, predict_batches
+from firth.finetuning.finetuning_options import TextHeadOptions
 from firth.nets.attention import Packed
+from firth.nets.tuned import Tuned
 from firth.tables.encoder_model import EncoderModel
 from firth.training.baselines import HINT, Raw, compare_texts
 
 UNKNOWN = -1  # id of a label that does not occur in the training examples
 Label = tuple[str, float]
+Head = TypeVar("Head", bound="TextHead")
 COLUMNS = {"numeric": "standardize", "missing": "mean", "unseen": "missing"}  # OneHot's options for other columns
 
 
@@ -54,12 +58,12 @@ class Part(NamedTuple):
 class TextFineTuning(FineTuning):
     """Trains a classifier, or with `classes=0` a regressor by its squared error."""
 
-    method: Any
+    method: TextHeadOptions
 
     def __init__(
         self,
-        method: Any,
-        net: Any,
+        method: TextHeadOptions,
+        net: Tuned,
         train: Part,
         dev: Part | None,
         classes: int,
@@ -69,7 +73,7 @@ class TextFineTuning(FineTuning):
         super().__init__(method, net, train.texts, dev.texts if dev else None, fingerprint, run)
         self.parts, self.classes = (train, dev), classes
         self.weights: Tensor | None = None
-        if classes and method.class_weights == "balanced":
+        if classes and method.balanced:
             counts = np.bincount(train.targets, minlength=classes)
             weights = len(train.targets) / (classes * counts)
             self.weights = torch.tensor(weights, dtype=torch.float32, device=self.device)
@@ -187,7 +191,7 @@ class TextHead(TunedModel):
         return replace(parts, arrays=arrays, documents=documents)
 
     @classmethod
-    def from_parts(cls, method: Any, parts: Parts, training: Mapping[str, Any]) -> Any:
+    def from_parts(cls: type[Head], method: Method, parts: Parts, training: Mapping[str, Any]) -> Head:
         model = super().from_parts(method, parts, training)
         if "columns" in parts.documents:
             numbers = {"numbers": parts.arrays["columns.numbers"]}
@@ -196,7 +200,7 @@ class TextHead(TunedModel):
         return model
 
 
-class TextClassifier(TextHead):
+class TextClassifierModel(TextHead):
     """A fine-tuned model that predicts labels of texts or pairs of texts."""
 
     has_labels: ClassVar[bool] = True
@@ -242,7 +246,7 @@ class TextClassifier(TextHead):
         )
 
 
-class TextRegressor(TextHead):
+class TextRegressorModel(TextHead):
     """A fine-tuned model that predicts one number per text or pair of texts."""
 
     def estimate(self, texts: Sequence[Any], columns: Any = None, report: Report = Silence()) -> NDArray[np.float32]:
@@ -256,9 +260,9 @@ class TextRegressor(TextHead):
         return f"Regressor of {'pairs' if self.task.get('pairs') else 'texts'}: {self.base!r}"
 
 
-def learn(method: Any, data: Any, run: Run, start: Model | None, numbers: bool) -> Any:
-    """Train a classifier, or with `numbers` a regressor."""
-    began = time.monotonic()
+def train_text_head(model_class: type[Head], method: TextHeadOptions, data: Any, run: Run, start: Model | None) -> Head:
+    """Train a text classifier or a text regressor."""
+    began, numbers = time.monotonic(), not model_class.has_labels
     pool = pool_of(start, method.pooling)
     base = base_of(start, method, pooled=pool == "cls")
     max_length = max_length_of(method, base)
@@ -272,7 +276,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None, numbers: bool) 
     if numbers:
         scale = scale_of(np.array(labels))
     else:
-        task["labels"] = report_label_balance(labels, method.class_weights == "balanced", run.report)
+        task["labels"] = report_label_balance(labels, method.balanced, run.report)
     encoder = None
     if examples.columns:
         fitted_encoder = registry.method("onehot")(**COLUMNS).fit(Table(examples.table, columns=examples.columns))
@@ -308,7 +312,6 @@ def learn(method: Any, data: Any, run: Run, start: Model | None, numbers: bool) 
         with torch.no_grad():
             net.head.weight *= scale[0]
             net.head.bias.copy_(net.head.bias * scale[0] + scale[1])
-    model_class = TextRegressor if numbers else TextClassifier
     model = model_class(training.method, base, net.cpu(), task, metadata)
     model.encoder = encoder
     return model

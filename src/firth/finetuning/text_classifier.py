@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.examples import Examples
-from firth.finetuning.finetuning_options import TuningOptions
-from firth.training.network_options import model_in, torch_module
+from firth.finetuning.finetuning_options import TextHeadOptions
+from firth.training.network_options import networks
+
+if TYPE_CHECKING:
+    from firth.finetuning.text_classification import TextClassifierModel
 
 
-@model_in("finetuning.text_classification", "TextClassifier")
 @dataclass(frozen=True, kw_only=True)
-class TextClassifier(TuningOptions):
+class TextClassifier(TextHeadOptions):
     """Fine-tunes a BERT or GPT with a linear layer that predicts one label per text or pair of texts.
 
     Maximizes Σ log softmax(C Wᵀ) of the correct labels, where C are the network's vectors of the texts.
@@ -24,14 +26,20 @@ class TextClassifier(TuningOptions):
     summary: ClassVar[str] = "labels of texts or pairs of texts, by fine-tuning a BERT or GPT"
     data = Examples
 
-    pooling: str = option(
-        "base",
-        "the vector of a text: the mean of its tokens, [CLS] through BERT's pooler, or as in the base",
-        choices=("base", "mean", "cls"),
-    )
-    metric: str = option("accuracy", "dev score for model selection", choices=("accuracy", "f1", "matthews"))
     class_weights: str = option("none", "balanced gives rare labels more weight", choices=("none", "balanced"))
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    @property
+    def balanced(self) -> bool:
+        return self.class_weights == "balanced"
+
+    @classmethod
+    def model_class(cls) -> type[TextClassifierModel]:
+        with networks():
+            from firth.finetuning.text_classification import TextClassifierModel
+        return TextClassifierModel
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> TextClassifierModel:
         """Train on `Examples` (or data they can be built from), starting from the weights of `start`."""
-        return torch_module("finetuning.text_classification").learn(self, data, run, start, numbers=False)
+        with networks():
+            from firth.finetuning.text_classification import train_text_head
+        return train_text_head(self.model_class(), self, data, run, start)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.examples import Examples
-from firth.finetuning.finetuning_options import TuningOptions
-from firth.training.network_options import model_in, torch_module
+from firth.finetuning.finetuning_options import TextHeadOptions
+from firth.training.network_options import networks
+
+if TYPE_CHECKING:
+    from firth.finetuning.text_classification import TextRegressorModel
 
 
-@model_in("finetuning.text_classification", "TextRegressor")
 @dataclass(frozen=True, kw_only=True)
-class TextRegressor(TuningOptions):
+class TextRegressor(TextHeadOptions):
     """Fine-tunes a BERT or GPT with a linear layer that predicts one number per text or pair of texts.
 
     Minimizes Σ (C · w + b − number)², where C are the network's vectors of the texts.
@@ -24,13 +26,16 @@ class TextRegressor(TuningOptions):
     summary: ClassVar[str] = "a number per text or pair of texts, by fine-tuning a BERT or GPT"
     data = Examples
 
-    pooling: str = option(
-        "base",
-        "the vector of a text: the mean of its tokens, [CLS] through BERT's pooler, or as in the base",
-        choices=("base", "mean", "cls"),
-    )
     metric: str = option("spearman", "dev score for model selection", choices=("spearman", "pearson"))
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    @classmethod
+    def model_class(cls) -> type[TextRegressorModel]:
+        with networks():
+            from firth.finetuning.text_classification import TextRegressorModel
+        return TextRegressorModel
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> TextRegressorModel:
         """Train on `Examples` (or data they can be built from), starting from the weights of `start`."""
-        return torch_module("finetuning.text_classification").learn(self, data, run, start, numbers=True)
+        with networks():
+            from firth.finetuning.text_classification import train_text_head
+        return train_text_head(self.model_class(), self, data, run, start)

@@ -33,7 +33,9 @@ from firth.finetuning.finetuned_model import (
     new_net,
 )
 from firth.finetuning.finetuning_loop import FineTuning, Sequences, concatenate_ids, predict_batches
+from firth.finetuning.token_classifier import TokenClassifier
 from firth.nets.attention import Packed
+from firth.nets.tuned import Tuned
 from firth.training.baselines import HINT, BaselineComparison, clearly_better, tag_guesses
 from firth.transformers.bert_model import BertModel
 
@@ -112,11 +114,11 @@ def add_part(
 class TagFineTuning(FineTuning):
     """Trains a token classifier."""
 
-    method: Any
+    method: TokenClassifier
 
     def __init__(
-        self, method: Any, net: Any, train: Parts, tags: Sequence[Sequence[int]], dev: Any, labels: Sequence[str],
-        fingerprint: str, run: Run,
+        self, method: TokenClassifier, net: Tuned, train: Parts, tags: Sequence[Sequence[int]], dev: Any,
+        labels: Sequence[str], fingerprint: str, run: Run,
     ) -> None:  # fmt: skip
         """`tags` are the tag ids of each training sentence; `dev` is the pair (parts, tags) of dev data, or None."""
         super().__init__(method, net, train.texts, dev[0].texts if dev else None, fingerprint, run)
@@ -236,7 +238,7 @@ class TagModel(TunedModel):
         return f"Tagger with {len(self.labels)} tags: {self.base!r}"
 
 
-def learn(method: Any, data: Any, run: Run, start: Model | None) -> TagModel:
+def train_token_classifier(method: TokenClassifier, data: Any, run: Run, start: Model | None) -> TagModel:
     """Train a token classifier."""
     began = time.monotonic()
     base = base_of(start, method, pooled=False)

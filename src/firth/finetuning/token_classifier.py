@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from firth.core.long_texts import CHUNK, long_option
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.tagged_sentences import TaggedSentences
 from firth.finetuning.finetuning_options import TuningOptions
-from firth.training.network_options import model_in, torch_module
+from firth.training.network_options import networks
+
+if TYPE_CHECKING:
+    from firth.finetuning.token_classification import TagModel
 
 
-@model_in("finetuning.token_classification", "TagModel")
 @dataclass(frozen=True, kw_only=True)
 class TokenClassifier(TuningOptions):
     """Fine-tunes a BERT with a linear layer that predicts one tag per word.
@@ -27,10 +30,16 @@ class TokenClassifier(TuningOptions):
     metric: str = option(
         "accuracy", "dev score for model selection; f1 is that of B-/I- spans", choices=("accuracy", "f1")
     )
-    overlong: str = option(
-        "parts", "texts longer than max_length are split between words and read in parts", choices=("parts",)
-    )
+    overlong: str = long_option(CHUNK)
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    @classmethod
+    def model_class(cls) -> type[TagModel]:
+        with networks():
+            from firth.finetuning.token_classification import TagModel
+        return TagModel
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> TagModel:
         """Train on `TaggedSentences` (or data they can be built from), starting from the weights of `start`."""
-        return torch_module("finetuning.token_classification").learn(self, data, run, start)
+        with networks():
+            from firth.finetuning.token_classification import train_token_classifier
+        return train_token_classifier(self, data, run, start)

@@ -24,11 +24,11 @@ from firth.core.vectors import Matrix, Vectors
 from firth.data.graph import Graph
 from firth.kernels import predict as kernel
 from firth.kernels._native import Trainer
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.kernels.hashing import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, NativeWalks, Walked
 from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.training.gpu_choice import on_gpu
-from firth.training.network_options import torch_module
+from firth.training.network_options import networks
 from firth.words.window_training import LEAST_RATE, MOST_STREAMS, MOST_WINDOWS, PROBED
 
 NEGATIVE_EXPONENT = 0.75  # as in word2vec
@@ -151,7 +151,9 @@ class WalkingMethod(Method):
             run.report.note(f"{isolated:,} nodes have no edges; their vectors are zero.", "isolated_nodes")
         method, training_class = self.sized(len(graph), run.device), Training
         if on_gpu(method, run, self.epochs * self.walks_per_node * self.walk_length * len(graph)):
-            training_class = torch_module("graphs.walk_training_gpu").CudaTraining
+            with networks():
+                from firth.graphs.walk_training_gpu import CudaTraining
+            training_class = CudaTraining
         training = training_class(method, graph, run, start)
         preparing = time.monotonic() - began
         metrics = training.go() | {
@@ -180,6 +182,7 @@ class Training(Loop):
 
     unit: ClassVar[str] = "steps"
     progress: WalkProgress
+    method: WalkingMethod
 
     def __init__(self, method: WalkingMethod, graph: Graph, run: Run, start: NodeModel | None) -> None:
         self.continued = start is not None
@@ -278,6 +281,7 @@ class Training(Loop):
     def trainer(self, walked: Walked) -> Trainer:
         """Return the skip-gram kernel for these walks."""
         method = self.method
+        assert method.negatives is not None and method.share_negatives is not None
         task = kernel.Task(
             ids=walked.ids,
             starts=walked.starts,

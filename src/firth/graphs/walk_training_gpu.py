@@ -12,7 +12,7 @@ from firth.core.run import Run
 from firth.data.graph import Graph
 from firth.graphs.walk_training import NEGATIVE_EXPONENT, NodeModel, Training, WalkingMethod
 from firth.kernels import predict as kernel
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.kernels.hashing import GOLDEN, MASK, mix
 from firth.kernels.walks import Links, Walked
 from firth.nets.walks_cuda import CudaWalks
 from firth.training.epoch_loop import SliceResult

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from firth.core.errors import FirthError
+from firth.core.model import HasVectors, Pools, TokenizesWords
 from firth.core.vectors import Matrix
 
 
@@ -23,7 +24,7 @@ class Contribution(NamedTuple):
     share: float
 
 
-def explain(model: Any, query: str, text: str, k: int = 5) -> list[Contribution]:
+def explain(model: object, query: str, text: str, k: int = 5) -> list[Contribution]:
     """Return the `k` word pairs that contribute most to the cosine of two texts, without zero contributions."""
     query_words, text_words = (word_vectors(model, each) for each in (query, text))
     if not query_words[0] or not text_words[0]:
@@ -39,22 +40,21 @@ def explain(model: Any, query: str, text: str, k: int = 5) -> list[Contribution]
     return [Contribution(names[0][i], names[1][j], float(shares[i, j])) for i, j in pairs if shares[i, j] != 0]
 
 
-def word_vectors(model: Any, text: str) -> tuple[Counter[str], Matrix]:
+def word_vectors(model: object, text: str) -> tuple[Counter[str], Matrix]:
     """Return the counts of a text's in-vocabulary words, and their vectors."""
-    tokenize, vectors = getattr(model, "tokenize", None), getattr(model, "vectors", None)
-    if tokenize is None or vectors is None or not hasattr(model, "pool"):
+    if not isinstance(model, TokenizesWords) or not isinstance(model, HasVectors) or not isinstance(model, Pools):
         raise not_explainable(model)
     counts: Counter[str] = Counter()
     rows = []
-    for word, count in Counter(tokenize(text)).items():
+    for word, count in Counter(model.tokenize(text)).items():
         try:
-            rows.append(vectors[word])
+            rows.append(model.vectors[word])
         except FirthError:  # out of vocabulary: not part of the mean
             continue
         counts[word] = count
     matrix = np.array(rows, dtype=np.float32)
     mean = np.average(matrix, axis=0, weights=list(counts.values())) if rows else 0
-    if not np.allclose(mean, model.embed([text])[0], rtol=1e-3, atol=1e-4):
+    if not np.allclose(mean, model.pool([text]).matrix[0], rtol=1e-3, atol=1e-4):
         raise not_explainable(model)
     return counts, matrix
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.kernels import _native
+from firth.kernels.hashing import GOLDEN, MASK, mix
 from firth.kernels.predict import Table
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
 
 TRIES = 16  # draws of a negative item before the sample is skipped
 

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.kernels import _native
+from firth.kernels.hashing import GOLDEN, MASK, mix
 from firth.kernels.predict import Paths, Table, alias_table, huffman_paths, new_table, no_paths
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.kernels.subwords import Ngrams
 
 LOSSES = ("softmax", "hierarchical", "one_vs_all", "negative")

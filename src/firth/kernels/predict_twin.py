@@ -14,17 +14,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.kernels.hashing import GOLDEN, MASK, mix
 from firth.kernels.predict import Lists, Table, Tally, Task
-
-MASK = (1 << 64) - 1
-GOLDEN = 0x9E3779B97F4A7C15
-
-
-def mix(x: int) -> int:
-    """Return the finalizer of splitmix64."""
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
-    return x ^ (x >> 31)
 
 
 class TwinTrainer:

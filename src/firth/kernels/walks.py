@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.kernels import _native
+from firth.kernels.hashing import GOLDEN, MASK, mix
 from firth.kernels.predict import alias_table
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
 
 WALK_SALT = 0xD1B54A32D192ED03  # keeps the random bits of walks apart from those of trained tokens
 MIN_TRIES = 16  # candidates before falling back to the full row

@@ -18,7 +18,7 @@ from firth.core.vectors import Matrix
 from firth.kernels import als as kernel
 from firth.kernels.predict import Table, new_table
 from firth.kernels.sparse import Rows
-from firth.training.epoch_loop import Loop, Progress, SliceResult
+from firth.training.epoch_loop import Loop, Progress, SliceResult, TrainsInEpochs
 
 
 @dataclass
@@ -34,7 +34,9 @@ class Training(Loop):
     unit: ClassVar[str] = "rows"
     progress: ALSProgress
 
-    def __init__(self, method: Any, fingerprint: str, run: Run, sides: tuple[kernel.Side, kernel.Side]) -> None:
+    def __init__(
+        self, method: TrainsInEpochs, fingerprint: str, run: Run, sides: tuple[kernel.Side, kernel.Side]
+    ) -> None:
         self.sides, self.implicit = sides, sides[0].bias_column < 0
         super().__init__(method, fingerprint, run, sum(len(side.rows) for side in sides))
         self.solvers = [kernel.native_solver(side) for side in sides]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from firth.recommenders.recommender_model import RecommenderModel, copy_start_ve
 from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.words.window_training import LEAST_RATE
 
+if TYPE_CHECKING:
+    from firth.recommenders.bpr import BPR
+
 FOLD_PASSES = 200  # samples per item of a new user
 
 
@@ -30,10 +33,11 @@ class BPRModel(RecommenderModel):
     """User and item vectors; a score is their dot product plus the item's bias, the last column of the item rows."""
 
     extra: ClassVar[int] = 1
+    method: BPR
 
     def fold(self, entries: Rows) -> Matrix:
         """Return rows of users with these items, trained by SGD with fixed items."""
-        method: Any = self.method
+        method = self.method
         width = self.item_rows.shape[1]
         users, items = (new_table(rows, -(-width // 16) * 16) for rows in (len(entries.starts) - 1, len(self.items)))
         items[:, :width], users[:, width - 1] = self.item_rows, 1
@@ -55,8 +59,9 @@ class Training(Loop):
 
     unit: ClassVar[str] = "pairs"
     progress: BPRProgress
+    method: BPR
 
-    def __init__(self, method: Any, interactions: Interactions, run: Run, start: RecommenderModel | None) -> None:
+    def __init__(self, method: BPR, interactions: Interactions, run: Run, start: RecommenderModel | None) -> None:
         self.entries = interactions.summed()
         super().__init__(method, interactions.fingerprint(), run, len(self.entries.columns))
         counts = np.bincount(self.entries.columns, minlength=len(interactions.items))
@@ -116,8 +121,9 @@ class Training(Loop):
         return {"users": users, "items": items}
 
 
-def task_of(method: Any, entries: Rows, users: Table, items: Table, counts: Any) -> kernel.Task:
+def task_of(method: BPR, entries: Rows, users: Table, items: Table, counts: Any) -> kernel.Task:
     """Return the kernel task of these entries and tables."""
+    assert method.regularization is not None
     owners = np.repeat(np.arange(len(users), dtype=np.int32), np.diff(entries.starts))
     negative_sampling = alias_table(noise_weights(counts, method.negative_exponent))
     return kernel.Task(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from firth.kernels.sparse import Rows, multiply
 from firth.recommenders.recommender_model import RecommenderModel, rows_of
 from firth.training.epoch_loop import SliceResult
 from firth.words.window_training import Training
+
+if TYPE_CHECKING:
+    from firth.recommenders.item2vec import Item2Vec
 
 
 class Item2VecModel(RecommenderModel):
@@ -88,8 +91,9 @@ class BasketTraining(Training):
     fall within a window."""
 
     unit: ClassVar[str] = "items"
+    method: Item2Vec
 
-    def __init__(self, method: Any, tokens: Tokens, run: Run) -> None:
+    def __init__(self, method: Item2Vec, tokens: Tokens, run: Run) -> None:
         super().__init__(method, tokens, run)
         self._ordered = np.array(tokens.ids)
         self._owners = np.repeat(np.arange(len(tokens)), np.diff(tokens.starts))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.training.network_options import UserOptions, model_in, torch_module
+from firth.training.network_options import UserOptions, networks
+
+if TYPE_CHECKING:
+    from firth.recommenders.user_autoencoder import MultVAEModel
 
 
-@model_in("recommenders.user_autoencoder", "MultVAEModel")
 @dataclass(frozen=True, kw_only=True)
 class MultVAE(UserOptions):
     """Maximize Σ log p(item | z) − β · KL(q(z | items) ‖ N(0, 1)) over the items of each user's history.
@@ -24,6 +26,14 @@ class MultVAE(UserOptions):
     beta: float = option(0.2, "final weight of the KL term", low=0, high=1000)
     kl_annealing: float = option(0.5, "share of the run in which the KL weight rises from 0 to beta", low=0, high=1)
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    @classmethod
+    def model_class(cls) -> type[MultVAEModel]:
+        with networks():
+            from firth.recommenders.user_autoencoder import MultVAEModel
+        return MultVAEModel
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> MultVAEModel:
         """Train on `Interactions`, or on anything they accept."""
-        return torch_module("recommenders.user_autoencoder").learn(self, data, run, start)
+        with networks():
+            from firth.recommenders.user_autoencoder import train_user_autoencoder
+        return train_user_autoencoder(self.model_class(), self, data, run, start)

@@ -250,15 +250,16 @@ def keys_of(interactions: Interactions) -> dict[str, Sequence[str]]:
     return {"users": interactions.users, "items": interactions.items}
 
 
-def check_start(start: Model | None, kind: type[RecommenderModel], method: Any) -> RecommenderModel | None:
+def check_start(start: Model | None, kind: type[RecommenderModel], method: Method) -> RecommenderModel | None:
     """Return `start`; refuse a model of another class or dim."""
-    if start is None or (type(start) is kind and start.items.dim == method.dim):
+    dim = method.options()["dim"]
+    if start is None or (type(start) is kind and start.items.dim == dim):
         return start
     raise FirthError(
         "incompatible_start",
         "start must be a {method} model with dim={dim}; got {got!r}.",
         method=type(method).__name__,
-        dim=method.dim,
+        dim=dim,
         got=start,
     )
 

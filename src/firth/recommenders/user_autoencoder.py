@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -32,17 +32,19 @@ from firth.recommenders.recommender_model import (
 from firth.tables.autoencoder_model import NET
 from firth.tables.autoencoder_training import active_dimensions
 from firth.training.gradient_loop import token_shares
-from firth.training.network_options import UserOptions, hidden_sizes_of
+from firth.training.network_options import UserOptions, Variational, hidden_sizes_of
 from firth.training.row_batches import RowTraining
 from firth.training.weight_files import with_weights
 
 USERS_PER_BATCH = 1024  # of inference
 INPUT_SHARE = 0.8  # of a held-out user's items; the rest is to be predicted
 
+Coder = TypeVar("Coder", bound="UserModel")
+
 
 def new_net(method: UserOptions, items: int) -> UserNet:
     """Return an untrained network."""
-    return UserNet(items, hidden_sizes_of(method), method.dim, variational=hasattr(method, "beta"))
+    return UserNet(items, hidden_sizes_of(method), method.dim, variational=isinstance(method, Variational))
 
 
 def baskets_of(rows: Rows) -> Baskets:
@@ -121,7 +123,7 @@ class UserModel(RecommenderModel):
         assert isinstance(method, UserOptions)
         items = len(parts.arrays[NET + "last.weight"])
         net = with_weights(lambda: new_net(method, items), parts.arrays, NET.__add__)
-        names = ("users", "deviations") if hasattr(method, "beta") else ("users",)
+        names = ("users", "deviations") if isinstance(method, Variational) else ("users",)
         check_arrays(parts.arrays, **dict.fromkeys(names, f"float users {method.dim}"), starts="int64 users+1")
         seen = stored_histories(parts, items)
         rows = {name: parts.arrays[name] for name in names}
@@ -171,9 +173,9 @@ class UserTraining(RowTraining):
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         """Return the summed loss of the users of a batch."""
         baskets, net = Baskets(*tensors), self.user_net
-        method: Any = self.method
+        method = self.method
         code = net.encode(baskets, method.dropout)
-        if code.logvar is None:
+        if not isinstance(method, Variational):
             return net.negative_log_likelihood(net.decode(code.mean), baskets).sum()
         losses = net.negative_log_likelihood(net.decode(sample_code(code, torch.randn_like(code.mean))), baskets)
         loss: Tensor = losses.sum() + method.beta * self.annealed(method.kl_annealing) * divergence_loss(code)
@@ -217,7 +219,9 @@ def split_histories(rows: Rows, seed: int) -> tuple[Rows, Rows]:
     )
 
 
-def learn(method: Any, data: Any, run: Run, start: Model | None) -> UserModel:
+def train_user_autoencoder(
+    model_class: type[Coder], method: UserOptions, data: Any, run: Run, start: Model | None
+) -> Coder:
     """Train the network and encode all users."""
     name = type(method).__name__
     if start is not None:
@@ -240,12 +244,11 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> UserModel:
         "reading_seconds": reading,
         "seed": run.seed,
     }
-    kind: type[UserModel] = type(method).model
     blank = {"users": np.zeros((len(interactions.users), method.dim), np.float32)}
     seen = Histories(rows.starts, rows.columns)
     means, deviations = UserModel(method, net, blank, seen, keys_of(interactions), {}).coded(rows)
     arrays = {"users": means}
-    if hasattr(method, "beta"):
+    if isinstance(method, Variational):
         arrays["deviations"] = deviations
         metrics["active"] = active_dimensions(means, deviations, "users", run)
-    return kind(method, net, arrays, seen, keys_of(interactions), metrics)
+    return model_class(method, net, arrays, seen, keys_of(interactions), metrics)

@@ -10,9 +10,11 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from firth.core.model import Contextual, Estimates, Predicts
+from firth.core.long_texts import TRUNCATE
+from firth.core.model import Estimates, FineTuned, HasLabels, HasStates, Predicts, base_model
 from firth.core.report import Nothing
 from firth.core.vectors import unit_rows
+from firth.data.subword_tokenizer import HasSubwordTokenizer
 from firth.server.bodies import (
     Body,
     Direct,
@@ -152,16 +154,15 @@ def all_vectors(request: Request, body: AllBody) -> Response:
     reader = run.open(name_of(request, body))
     texts = inputs_of(body.inputs)
     check_count(texts, settings.inputs)
-    model = getattr(reader.model, "base", reader.model)
-    if not isinstance(model, Contextual):
+    model = base_model(reader.model)
+    if not isinstance(model, HasStates):
         raise RequestError(400, "This model has only one vector per text; use a transformer model.")
     reading = reader.read(texts, settings.on_long(body.truncate))
     if sum(reading.tokens) > min(settings.batch_tokens, settings.answer_numbers // reader.dim):
         raise RequestError(413, f"{sum(reading.tokens):,} tokens exceed the size of a response.", kind="too_large")
     if reading.truncated:
         texts = [reader.shortened(text) for text in texts]
-    states: Any = model
-    return json_response(to_json([finite_lists(states.states(text)[-1]) for text in texts]), reading.truncated)
+    return json_response(to_json([finite_lists(model.states(text)[-1]) for text in texts]), reading.truncated)
 
 
 @router.post("/tokenize", **route_docs(TokenizeBody, list[list[Token]], *STATUSES))
@@ -203,8 +204,8 @@ def predictions(request: Request, body: PredictBody) -> Response:
     options: dict[str, Any] = {"report": Nothing()} if truncated else {}  # the response header reports it
     results: list[list[dict[str, Any]]]
     if isinstance(model, Predicts):
-        labels = max(1, len(getattr(model, "labels", ())))
-        rows = model.predict(texts, k=labels, **options)
+        labels = len(model.labels) if isinstance(model, HasLabels) else 1
+        rows = model.predict(texts, k=max(1, labels), **options)
         results = [[{"label": label, "score": score} for label, score in row] for row in rows]
     elif model is not None:
         results = [[{"label": "value", "score": float(value)}] for value in model.estimate(texts, **options)]
@@ -217,15 +218,14 @@ def predictions(request: Request, body: PredictBody) -> Response:
     return json_response(to_json(results[0] if single else results), truncated)
 
 
-def count_truncated(model: Any, texts: list[Any], long: str) -> int:
-    """Return how many texts or pairs exceed the model's maximum length; with long="refuse" they are refused."""
-    max_tokens: int | None = getattr(model, "max_length", None)
-    if max_tokens is None:
+def count_truncated(model: object, texts: list[Any], long: str) -> int:
+    """Return how many texts or pairs exceed the model's maximum length; `long` may refuse them."""
+    if not isinstance(model, FineTuned) or not isinstance(model, HasSubwordTokenizer):
         return 0
     parts = [[text] if isinstance(text, str) else list(text) for text in texts]
     ids = iter(model.tokenizer.ids_batch([part for each in parts for part in each], special=False))
     counts = [1 + sum(1 + len(next(ids)) for _ in each) for each in parts]
-    return len(over_limit(max_tokens, counts, long))
+    return len(over_limit(model.max_length, counts, long))
 
 
 @router.get("/health", responses={200: {"model": dict[str, str]}, **error_responses(503)})
@@ -252,6 +252,6 @@ async def info(request: Request) -> Response:
         "max_client_batch_size": settings.inputs,
         "max_concurrent_requests": settings.connections,
         "max_body_bytes": settings.body_bytes,
-        "auto_truncate": settings.long == "truncate",
+        "auto_truncate": settings.long == TRUNCATE,
     }
     return JSONResponse(description)

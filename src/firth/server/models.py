@@ -18,8 +18,8 @@ import numpy as np
 
 from firth.core import model as protocols
 from firth.core.errors import FirthError
-from firth.core.foreign import known_options, network_folder
 from firth.core.functions import lacks_tokenizer
+from firth.core.method import Method
 from firth.core.saved import load
 from firth.core.storage import CONFIG
 from firth.core.vectors import Vectors
@@ -29,6 +29,7 @@ from firth.index import Index
 from firth.index.folder import MANIFEST, is_index
 from firth.server.errors import RequestError
 from firth.server.settings import Settings
+from firth.transformers.huggingface_folder import known_options, network_folder
 
 Stamp = tuple[int, int, int]  # inode, modification time and size: changes when a file is replaced
 CHECK_SECONDS = 0.2  # time after which a folder is checked again
@@ -55,18 +56,17 @@ ABILITIES: Mapping[str, Any] = {
 }
 
 
-def abilities(model: Any) -> list[str]:
+def abilities(model: Served) -> list[str]:
     """Return the model's names in ABILITIES; `codes` instead of `embeds` for models that do not embed texts."""
     names = [name for name, protocol in ABILITIES.items() if isinstance(model, protocol)]
-    if "embeds" in names and not model.method.data.has_texts:
+    method = method_of(model)
+    if "embeds" in names and method is not None and not method.data.has_texts:
         names[names.index("embeds")] = "codes"
-    if "fills" in names and "masked" not in getattr(model, "heads", ["masked"]):
+    if "fills" in names and isinstance(model, protocols.HasHeads) and "masked" not in model.heads:
         names.remove("fills")  # an encoder without a masked language modeling head
-    if lacks_tokenizer(
-        getattr(model, "method", None)
-    ):  # its tokenizer is a function, which the folder does not contain
+    if method is not None and lacks_tokenizer(method):  # its tokenizer is a function, which the folder does not contain
         names = [name for name in names if name not in ("embeds", "predicts", "fills")]
-    if "vectors" in names and not any(len(table) for table in model.tables.values()):
+    if isinstance(model, protocols.HasVectors) and not any(len(table) for table in model.tables.values()):
         names.remove("vectors")
     return names
 
@@ -82,6 +82,14 @@ class VectorFile:
     @cached_property
     def tables(self) -> Mapping[str, Vectors]:
         return {"words": self.vectors}
+
+
+Served = protocols.Model | VectorFile
+
+
+def method_of(model: Served) -> Method | None:
+    """Return the method of a model; None for a file of vectors."""
+    return model.method if isinstance(model, protocols.Model) else None
 
 
 @dataclass
@@ -241,7 +249,7 @@ class Models:
                 if (new_stamp := entry.current_stamp()) == stamp or new_stamp is None:
                     break
                 stamp = new_stamp  # replaced during loading: the parts may be of two models
-            if entry.kind == "index" and is_unfinished(resource) and not is_unfinished(entry.resource):
+            if isinstance(resource, Index) and is_unfinished(resource) and not is_unfinished(entry.resource):
                 entry.failed_stamp = stamp  # the old index is used until the new one is complete
                 return
             entry.resource, entry.stamp, entry.failed_stamp = resource, stamp, None
@@ -265,9 +273,9 @@ def unavailable(name: str, entry: Entry, reason: object) -> RequestError:
     return RequestError(503, f"The {entry.kind} {name!r} is not available: {message}", kind="unavailable")
 
 
-def description(model: Any) -> dict[str, Any]:
+def description(model: Served) -> dict[str, Any]:
     """Describe a loaded model."""
-    method = getattr(model, "method", None)
+    method = method_of(model)
     tables = model.tables if isinstance(model, protocols.HasVectors) else {}
     return {
         "method": None if method is None else type(method).method_name(),
@@ -275,7 +283,7 @@ def description(model: Any) -> dict[str, Any]:
         "summary": "vectors from a file" if method is None else method.summary,
         "can": abilities(model),
         "tables": {table: {"rows": len(rows), "dim": rows.dim} for table, rows in tables.items()},
-        "options": {} if method is None else known_options(model),
+        "options": known_options(model) if isinstance(model, protocols.Model) else {},
     }
 
 
@@ -284,7 +292,7 @@ def is_unfinished(index: Index | None) -> bool:
     return index is None or index.metadata.get("finished") is False
 
 
-def open_path(path: Path) -> Any:
+def open_path(path: Path) -> Served:
     """Load a model folder, a fastText file or a file of vectors into memory. Files are not memory-mapped: truncating a
     mapped file would kill the server (SIGBUS), and later reads could see another file."""
     if path.is_file() and not is_fasttext(path):

@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from firth.core.model import Embeds, Translates
+from firth.core.long_texts import CHUNK, REFUSE, TRUNCATE, TooLongError
+from firth.core.model import Embeds, LimitsTexts, Model, Pools, TokenizesWords, base_model
 from firth.core.vectors import Matrix
-from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
+from firth.data.subword_tokenizer import HasSubwordTokenizer, checked_texts
+from firth.data.vocabulary import HasVocabulary
 from firth.server.errors import RequestError
+from firth.server.models import Served
+from firth.transformers.pooling import PoolsTokens
+from firth.transformers.static_model import StaticModel
 
+REMEDY = (
+    "Split it into parts. (The field truncate, where there is one, or the server's --long truncate uses the beginning.)"
+)
 Inputs = Sequence[str] | Sequence[list[int]]  # texts, or token ids
 
 
@@ -29,23 +35,18 @@ class TextReader:
 
     special_count = 0  # special tokens that are added to a text
 
-    def __init__(self, model: Any, precision: str = "auto") -> None:
-        self.model: Any = model
-        self.precision = precision
-        if not isinstance(model, Embeds) or not self.model.method.data.has_texts:
+    def __init__(self, model: Served, precision: str = "auto") -> None:
+        if not isinstance(model, Model) or not isinstance(model, Embeds) or not model.method.data.has_texts:
             raise RequestError(400, "This model does not embed texts.", field="model")
-        tokenizer = getattr(getattr(model, "reader", model), "tokenizer", None)  # a static model has it in its reader
-        self.tokenizer: SubwordTokenizer | None = tokenizer
-        self.max_tokens: int | None = None  # None: no limit
-        base = getattr(model, "base", model)
-        if isinstance(base, Translates):
-            self.max_tokens = self.model.method.context_length - 1  # without the end token
-        elif hasattr(base, "max_text_tokens"):
-            self.max_tokens = base.max_text_tokens
-        self.dim = self.rows(self.read(["a"], "truncate").items).shape[1]  # also initializes what the model caches
+        self.model, self.embedder, self.precision = model, model, precision
+        owner = model.reader if isinstance(model, StaticModel) else model
+        self.tokenizer = owner.tokenizer if isinstance(owner, HasSubwordTokenizer) else None
+        base = base_model(model)
+        self.max_tokens = base.max_text_tokens if isinstance(base, LimitsTexts) else None  # None: no limit
+        self.dim = self.rows(self.read(["a"], TRUNCATE).items).shape[1]  # also initializes what the model caches
 
     def read(self, inputs: Inputs, long: str) -> ReadInputs:
-        """Tokenize inputs; `long` is "refuse" or "truncate" for inputs over the limit."""
+        """Tokenize inputs; `long` is `REFUSE` or `TRUNCATE` for inputs over the limit."""
         texts = [each if isinstance(each, str) else self.text_of(each) for each in inputs]
         counts = self.count(checked_texts(texts))
         if self.max_tokens is None or max(counts, default=0) <= self.max_tokens:
@@ -57,17 +58,18 @@ class TextReader:
 
     def rows(self, items: list[Any]) -> Matrix:
         """Return one vector per item."""
-        vectors: Matrix = self.model.embed(items)
-        return vectors
+        return self.embedder.embed(items)
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text."""
         if self.tokenizer is not None:
             return [len(ids) + self.special_count for ids in self.tokenizer.ids_batch(texts, special=False)]
-        if hasattr(self.model, "tokenize"):
+        if isinstance(self.model, TokenizesWords):
             return [len(self.model.tokenize(text)) for text in texts]
+        assert isinstance(self.model, Pools)
         pooled = self.model.pool(texts)
-        return np.asarray(pooled.known + pooled.unknown).tolist()  # type: ignore[no-any-return]
+        counts: list[int] = (pooled.known + pooled.unknown).tolist()
+        return counts
 
     def tokens(self, text: str, special: bool) -> list[dict[str, Any]]:
         """Return tokens in the format of text-embeddings-inference; offsets are characters, if available."""
@@ -79,9 +81,10 @@ class TextReader:
                 {"id": id, "text": token, "special": id in special_ids, "start": begin, "stop": end}
                 for id, token, (begin, end) in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True)
             ]
-        if hasattr(self.model, "tokenize"):
+        pairs: list[tuple[int | None, str]] = []
+        if isinstance(self.model, TokenizesWords) and isinstance(self.model, HasVocabulary):
             pairs = [(self.model.vocabulary.id(token), token) for token in self.model.tokenize(text)]
-        else:
+        elif isinstance(self.model, StaticModel):
             pairs = [(id, self.model.tokens[id]) for id in self.model.reader.ids([text])[0].tolist()]
         return [{"id": id, "text": token, "special": False, "start": None, "stop": None} for id, token in pairs]
 
@@ -106,9 +109,9 @@ class TextReader:
         """Return the vocabulary, or its range of ids."""
         if self.tokenizer is not None:
             return range(len(self.tokenizer))  # type: ignore[return-value]
-        if hasattr(self.model, "vocabulary"):
-            return self.model.vocabulary.tokens  # type: ignore[no-any-return]
-        return getattr(self.model, "tokens", ())
+        if isinstance(self.model, HasVocabulary):
+            return self.model.vocabulary.tokens
+        return self.model.tokens if isinstance(self.model, StaticModel) else ()
 
     def check_ids(self, ids: Sequence[int], size: int) -> None:
         """Refuse token ids outside the vocabulary."""
@@ -126,21 +129,22 @@ class EncoderReader(TextReader):
     special_count = 2
     max_tokens: int
 
-    def __init__(self, model: Any, precision: str = "auto") -> None:
-        self.encoder = getattr(model, "base", model)
-        self.pooling = self.encoder.pooling
+    def __init__(self, model: Model, encoder: PoolsTokens, precision: str = "auto") -> None:
+        self.encoder, self.pooling = encoder, encoder.pooling
         self.first, self.last = (self.encoder.tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
         super().__init__(model, precision)
         self.max_tokens = self.pooling.max_tokens or self.encoder.size.max_positions
 
     def read(self, inputs: Inputs, long: str) -> ReadInputs:
-        if inputs and isinstance(inputs[0], str):
-            items = self.encoder.tokenizer.ids_batch(inputs)
+        texts = [each for each in inputs if isinstance(each, str)]
+        if texts:
+            items = self.encoder.tokenizer.ids_batch(texts)
         else:
-            self.check_ids(list(chain.from_iterable(inputs)), len(self.encoder.tokenizer))  # type: ignore[arg-type]
-            items = [self.enclosed(list(ids)) for ids in inputs]  # type: ignore[arg-type]
+            given_ids = [each for each in inputs if not isinstance(each, str)]
+            self.check_ids(list(chain.from_iterable(given_ids)), len(self.encoder.tokenizer))
+            items = [self.enclosed(list(ids)) for ids in given_ids]
         counts = [len(ids) for ids in items]
-        if max(counts, default=0) <= self.max_tokens or self.pooling.long == "chunk":
+        if max(counts, default=0) <= self.max_tokens or self.pooling.long == CHUNK:
             return ReadInputs(items, counts, 0)
         too_long = over_limit(self.max_tokens, counts, long)
         for position in too_long:
@@ -152,25 +156,22 @@ class EncoderReader(TextReader):
         return ids if ids[0] == self.first and ids[-1] == self.last else [self.first, *ids, self.last]
 
     def rows(self, items: list[Any]) -> Matrix:
-        vectors: Matrix = self.encoder.embed_ids(items, precision=self.precision)
-        return vectors
+        return self.encoder.embed_ids(items, precision=self.precision)
 
 
-def make_reader(model: Any, precision: str) -> TextReader:
+def make_reader(model: Served, precision: str) -> TextReader:
     """Return the reader for a model."""
-    base = getattr(model, "base", model)
-    return EncoderReader(model, precision) if hasattr(base, "embed_ids") else TextReader(model, precision)
+    encoder = base_model(model) if isinstance(model, Model) else None
+    if isinstance(model, Model) and isinstance(encoder, PoolsTokens):
+        return EncoderReader(model, encoder, precision)
+    return TextReader(model, precision)
 
 
 def over_limit(max_tokens: int, counts: Sequence[int], on_long: str) -> list[int]:
-    """Return the positions of inputs over the limit; if `on_long` is "refuse", there must be none."""
+    """Return the positions of inputs over the limit; if `on_long` is `REFUSE`, there must be none."""
     positions = [position for position, count in enumerate(counts) if count > max_tokens]
-    if positions and on_long == "refuse":
-        raise RequestError(
-            400,
-            f"Input {positions[0]} has {counts[positions[0]]:,} tokens and the model reads {max_tokens:,}: cut it into "
-            "parts. (The field truncate, where there is one, or the server's --long truncate reads the beginning.)",
-            field="input",
-            code="context_length_exceeded",
-        )
+    if positions and on_long == REFUSE:
+        first = positions[0]
+        error = TooLongError(first, counts[first], max_tokens, REMEDY, f"Input {first}")
+        raise RequestError(400, str(error), field="input", code="context_length_exceeded")
     return positions

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from firth.core.errors import FirthError
+from firth.core.long_texts import REFUSE, TRUNCATE
 
 MIB = 1 << 20
 LONGEST_HOST = 255  # as DNS has it
@@ -29,7 +30,7 @@ class Settings:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # of the workbench
 
     precision: str = "auto"  # of BERT models
-    long: str = "refuse"  # inputs over the maximum length: refuse, or truncate and report it
+    long: str = REFUSE  # inputs over the maximum length: refuse, or truncate and report it
     inputs: int = 2048  # per request
     batch_tokens: int = 16384
     queue_tokens: int = 524288  # tokens allowed to queue; beyond this, requests get 429
@@ -74,8 +75,8 @@ class Settings:
         return address if self.key else f"{address}/?token={self.token}"
 
     def on_long(self, truncate: bool | None) -> str:
-        """Return "refuse" or "truncate" for long inputs: as the request says, or as set for the server."""
-        return self.long if truncate is None else "truncate" if truncate else "refuse"
+        """Return `REFUSE` or `TRUNCATE` for long inputs: as the request says, or as set for the server."""
+        return self.long if truncate is None else TRUNCATE if truncate else REFUSE
 
     def allows_host(self, name: str) -> bool:
         """Return whether the Host header of a request is allowed. An unknown name that resolves to this server may be a

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from firth.core.errors import FirthError
-from firth.core.model import HasVectors, Model
+from firth.core.model import Embeds, HasVectors, Model, Pools
 from firth.core.saved import load
 from firth.core.vectors import Matrix, Vectors
 from firth.data.tokenizer import tokenizer
@@ -155,15 +155,16 @@ def disk_size(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def embedding(model: Any) -> Embed | None:
+def embedding(model: Model) -> Embed | None:
     """Return the function that embeds texts with this model; None if it does not embed texts."""
-    pool, plain = getattr(model, "pool", None), getattr(model, "embed", None)
-    if not model.method.data.has_texts or (pool is None and plain is None):
+    if not model.method.data.has_texts or not isinstance(model, Pools | Embeds):
         return None
+    if not isinstance(model, Pools):
+        plain = model.embed
+        return lambda texts: (np.asarray(plain(texts)), 0, 0)
+    pool = model.pool
 
     def embed(texts: Sequence[str]) -> tuple[Matrix, int, int]:
-        if pool is None:
-            return np.asarray(plain(texts)), 0, 0  # type: ignore[misc]
         pooled = pool(texts)
         return pooled.matrix, int(pooled.known.sum()), int(pooled.unknown.sum())
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.training.network_options import CompressingOptions, model_in, torch_module
+from firth.training.network_options import CompressingOptions, networks
+
+if TYPE_CHECKING:
+    from firth.tables.autoencoder_model import AutoencoderModel
 
 
-@model_in("tables.autoencoder_model", "AutoencoderModel")
 @dataclass(frozen=True, kw_only=True)
 class Autoencoder(CompressingOptions):
     """Minimize Σ ½ (x − x̂)² over numbers and −log p over categories, where x̂ and p are decoded from the row's code.
@@ -28,6 +30,14 @@ class Autoencoder(CompressingOptions):
 
     tied: bool = option(False, "the decoder uses the transposed matrices of the encoder")
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    @classmethod
+    def model_class(cls) -> type[AutoencoderModel]:
+        with networks():
+            from firth.tables.autoencoder_model import AutoencoderModel
+        return AutoencoderModel
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> AutoencoderModel:
         """Train on a table or vectors. With `start`, continue from that model, with its columns and scales."""
-        return torch_module("tables.autoencoder_training").learn(self, data, run, start)
+        with networks():
+            from firth.tables.autoencoder_training import train_autoencoder
+        return train_autoencoder(self.model_class(), self, data, run, start)

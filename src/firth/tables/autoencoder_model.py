@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,8 +19,8 @@ from firth.core.vectors import Vectors
 from firth.data.table import Table
 from firth.nets.autoencoder import Code, Shape, TableNet, divergences, sample_code
 from firth.tables.network_inputs import Cells, Layout, keys_of
-from firth.tables.table_model import Coded, TableModel, stored_points
-from firth.training.network_options import CompressingOptions, hidden_sizes_of
+from firth.tables.table_model import Coded, Errors, TableModel, stored_points
+from firth.training.network_options import CompressingOptions, Variational, hidden_sizes_of
 from firth.training.weight_files import with_weights
 
 Array = NDArray[np.float64]
@@ -29,7 +29,7 @@ NET = "net."  # prefix of the network's arrays
 STORED_CODES = ("known", "known_deviations")
 
 
-def shape_of(method: Any, layout: Layout) -> Shape:
+def shape_of(method: CompressingOptions, layout: Layout) -> Shape:
     """Return the network shape that a method's options give for a table."""
     return Shape(
         varies=layout.varies,
@@ -39,30 +39,12 @@ def shape_of(method: Any, layout: Layout) -> Shape:
         hidden_sizes=hidden_sizes_of(method),
         activation=method.activation,
         embedding=method.categorical == "embedding",
-        tied=getattr(method, "tied", False),
-        variational=hasattr(method, "beta"),
+        tied=method.tied,
+        variational=isinstance(method, Variational),
         # Limits the weight of nearly constant columns, such as pixels that are almost always white.
         least_deviation=0.1 if layout.shared_scale else 0.01,
         dropout=method.dropout,
     )
-
-
-class Errors(NamedTuple):
-    """Reconstruction errors: (x − x̂)² of numbers, in units of the column's scale, and −log p of categories."""
-
-    columns: list[str]
-    cells: Array  # (rows, columns); 0 for missing cells
-
-    @property
-    def rows(self) -> Array:
-        """The mean error of each row, which is large for outliers."""
-        means: Array = self.cells.mean(axis=1)
-        return means
-
-    def outliers(self, k: int = 10) -> list[tuple[int, float, str]]:
-        """Return the `k` rows with the largest errors: row number, error, and the column with the largest error."""
-        order = np.argsort(-self.rows, kind="stable")[:k]
-        return [(int(row), float(self.rows[row]), self.columns[int(self.cells[row].argmax())]) for row in order]
 
 
 class AutoencoderModel(TableModel):

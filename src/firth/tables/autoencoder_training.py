@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -21,18 +21,22 @@ from firth.tables.autoencoder_model import AutoencoderModel, VAEModel, elbo_part
 from firth.tables.column_codes import DroppedColumn
 from firth.tables.network_inputs import Cells, Layout, describe, finite
 from firth.tables.pca_initialization import initialize_from_pca
+from firth.training.network_options import CompressingOptions, Variational
 from firth.training.row_batches import RowTraining
 
 ACTIVE = 0.01  # nats of KL above which a dimension of the code is active
 STORED_CODE_ROWS = 5000  # rows whose codes a VAE stores for sampling
+
+Coder = TypeVar("Coder", bound=AutoencoderModel)
 
 
 class AutoencoderTraining(RowTraining):
     """Training on the reconstruction loss of table rows."""
 
     measures_start = True
+    method: CompressingOptions
 
-    def __init__(self, method: Any, net: TableNet, cells: Cells, fingerprint: str, run: Run) -> None:
+    def __init__(self, method: CompressingOptions, net: TableNet, cells: Cells, fingerprint: str, run: Run) -> None:
         self.cells = torch.from_numpy(cells.numbers.astype(np.float32)), torch.from_numpy(cells.ids)
         super().__init__(method, net, len(cells.ids), fingerprint, run)
 
@@ -48,7 +52,7 @@ class AutoencoderTraining(RowTraining):
 
     def hidden(self, numbers: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Mark a random share of the cells (`denoise`) as missing (Vincent et al. 2008)."""
-        hidden_share = getattr(self.method, "denoise", 0.0)
+        hidden_share = self.method.denoise
         if not hidden_share:
             return numbers, ids
         return (
@@ -59,10 +63,9 @@ class AutoencoderTraining(RowTraining):
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         """Return the summed loss of a batch: reconstruction and, variational, the KL term."""
         numbers, ids = tensors
-        net: TableNet = self.table_net
-        method: Any = self.method
+        net, method = self.table_net, self.method
         code = net.encode(*self.hidden(numbers, ids))
-        if code.logvar is None:
+        if not isinstance(method, Variational):
             return net.row_losses(net.decode(code.mean), numbers, ids).sum()
         losses = net.row_losses(net.decode(sample_code(code, torch.randn_like(code.mean))), numbers, ids)
         weight = method.beta * self.annealed(method.kl_annealing)
@@ -84,19 +87,20 @@ class AutoencoderTraining(RowTraining):
                 losses, by_dim = elbo_parts(self.table_net, code, numbers, ids, generator)
                 total, nats = total + float(losses), nats + by_dim.double().cpu()
         count = sum(map(len, self.measured_rows(most)))
-        method: Any = self.method
-        if not self.table_net.shape.variational:
+        method = self.method
+        if not isinstance(method, Variational):
             return {"held_out_loss": total / count}
         kl_cost = float(torch.clamp(nats / count, min=method.free_bits).sum())
         kl = float(nats.sum()) / count
         return {"held_out_loss": total / count + method.beta * kl_cost, "reconstruction": total / count, "kl": kl}
 
 
-def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderModel:
+def train_autoencoder(
+    model_class: type[Coder], method: CompressingOptions, data: Any, run: Run, start: Model | None
+) -> Coder:
     """Fit the columns, train the network and encode the rows."""
     name = type(method).__name__
-    kind: type[AutoencoderModel] = type(method).model
-    if start is not None and type(start) is not kind:
+    if start is not None and type(start) is not model_class:
         raise FirthError(
             "incompatible_start", "start must be a model of {method}; got {got!r}.", method=name, got=start
         )
@@ -138,7 +142,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
         "data": fingerprint,
         "seed": run.seed,
     }
-    model = kind(method, layout, net, metrics)
+    model = model_class(method, layout, net, metrics)
     if isinstance(model, VAEModel):
         rows = np.sort(np.random.default_rng(run.seed).permutation(len(table))[:STORED_CODE_ROWS])
         model.training_codes = model.encoded(Cells(cells.numbers[rows], cells.ids[rows], cells.unseen[rows]))
@@ -148,7 +152,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> AutoencoderM
     return model
 
 
-def prepare_table(method: Any, data: Any, run: Run, start: Model | None) -> tuple[Layout, Table]:
+def prepare_table(method: CompressingOptions, data: Any, run: Run, start: Model | None) -> tuple[Layout, Table]:
     """Return the fitted layout (or that of `start`) and the table; refuse data without rows or variation."""
     name = type(method).__name__
     if isinstance(start, AutoencoderModel):
@@ -179,7 +183,7 @@ def prepare_table(method: Any, data: Any, run: Run, start: Model | None) -> tupl
         run.report.note(
             f"No values in {describe(empty)}: all cells are missing and are reconstructed as missing.", "empty_column"
         )
-    if getattr(method, "tied", False) and layout.categories and method.categorical == "embedding":
+    if method.tied and layout.categories and method.categorical == "embedding":
         raise FirthError(
             "conflicting_options",
             "{option} needs categorical='onehot', because an embedding cannot be inverted by its transpose.",

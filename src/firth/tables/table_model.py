@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,38 @@ class Coded(NamedTuple):
 
     matrix: Any  # an array of float64, or a scipy.sparse.csr_matrix
     unseen: NDArray[np.int64]
+
+
+class Errors(NamedTuple):
+    """Reconstruction errors: (x − x̂)² of numbers, in units of the column's scale, and −log p of categories."""
+
+    columns: list[str]
+    cells: NDArray[np.float64]  # (rows, columns); 0 for missing cells
+
+    @property
+    def rows(self) -> NDArray[np.float64]:
+        """The mean error of each row, which is large for outliers."""
+        means: NDArray[np.float64] = self.cells.mean(axis=1)
+        return means
+
+    def outliers(self, k: int = 10) -> list[tuple[int, float, str]]:
+        """Return the `k` rows with the largest errors: row number, error, and the column with the largest error."""
+        order = np.argsort(-self.rows, kind="stable")[:k]
+        return [(int(row), float(self.rows[row]), self.columns[int(self.cells[row].argmax())]) for row in order]
+
+
+@runtime_checkable
+class MeasuresErrors(Protocol):
+    """Measures how well it reconstructs the cells of a table."""
+
+    def open(self, data: Any) -> Table:
+        """Return `data` as a table that has this model's columns."""
+
+    def errors(self, data: Any) -> Errors:
+        """Return the reconstruction errors of the rows."""
+
+    def reconstruct(self, inputs: Any) -> Table | Vectors:
+        """Encode and decode `inputs`."""
 
 
 class TableModel(Model):
@@ -51,7 +83,7 @@ class TableModel(Model):
 
     def transform(self, data: Any) -> Any:
         """Return one float64 row per row of `data`: an array, or a `scipy.sparse.csr_matrix` (option `sparse`)."""
-        return self.coded(data, sparse=getattr(self.method, "sparse", False)).matrix
+        return self.coded(data, sparse=self.method.options().get("sparse", False)).matrix
 
     def reconstruct(self, inputs: Any) -> Table | Vectors:
         """Encode and decode `inputs`; return a table, or vectors if `inputs` are vectors."""

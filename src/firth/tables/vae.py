@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.training.network_options import CompressingOptions, model_in, torch_module
+from firth.training.network_options import CompressingOptions, networks
+
+if TYPE_CHECKING:
+    from firth.tables.autoencoder_model import VAEModel
 
 
-@model_in("tables.autoencoder_model", "VAEModel")
 @dataclass(frozen=True, kw_only=True)
 class VAE(CompressingOptions):
     """Maximize the evidence lower bound Σ log p(x | z) − β · KL(q(z | x) ‖ N(0, 1)), with z sampled from q.
@@ -31,6 +33,14 @@ class VAE(CompressingOptions):
         0.0, "nats per dimension of the code without a KL penalty, against posterior collapse", low=0, high=100
     )
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    @classmethod
+    def model_class(cls) -> type[VAEModel]:
+        with networks():
+            from firth.tables.autoencoder_model import VAEModel
+        return VAEModel
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> VAEModel:
         """Train on a table or vectors. With `start`, continue from that model, with its columns and scales."""
-        return torch_module("tables.autoencoder_training").learn(self, data, run, start)
+        with networks():
+            from firth.tables.autoencoder_training import train_autoencoder
+        return train_autoencoder(self.model_class(), self, data, run, start)

@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from firth.core.checkpoint import Checkpoints, interrupts_held
 from firth.core.errors import FirthError
 from firth.core.run import Run
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.kernels.hashing import GOLDEN, MASK, mix
 
 SLICE_SECONDS = 0.3
 MIN_GAIN = 0.01  # smallest relative decrease of the loss that counts as learning
@@ -47,14 +47,30 @@ class SliceResult(NamedTuple):
     epoch_finished: bool
 
 
+class TrainsInEpochs(Protocol):
+    """A method that makes several passes over its data."""
+
+    @property
+    def epochs(self) -> int | None:
+        """The number of passes; None if it is not yet chosen by the size of the data."""
+
+    @classmethod
+    def method_name(cls) -> str:
+        """The name of the method in commands and saved folders."""
+
+    def options(self) -> dict[str, Any]:
+        """Option values by name, as they are saved."""
+
+
 class Loop(ABC):
     """Trains `tables` in place, `size` units per epoch."""
 
     unit: ClassVar[str]
     progress: Progress
+    method: TrainsInEpochs
 
-    def __init__(self, method: Any, fingerprint: str, run: Run, size: int) -> None:
-        self.method: Any = method
+    def __init__(self, method: TrainsInEpochs, fingerprint: str, run: Run, size: int) -> None:
+        self.method = method
         self.fingerprint, self.run, self.size = fingerprint, run, size
 
     @property
@@ -77,7 +93,9 @@ class Loop(ABC):
     @property
     def epochs(self) -> int:
         """The number of epochs of the run."""
-        return int(self.method.epochs)
+        epochs = self.method.epochs
+        assert epochs is not None
+        return epochs
 
     def done(self) -> int:
         """Return the number of units finished in all epochs."""
@@ -171,7 +189,7 @@ class Loop(ABC):
 
     def divergence_cause(self) -> str:
         """Return why the loss may have diverged."""
-        return f"learning_rate={self.method.learning_rate:g} is too high for this text."
+        return f"learning_rate={self.method.options()['learning_rate']:g} is too high for this text."
 
     def state(self) -> tuple[Mapping[str, NDArray[np.float32]], dict[str, Any]]:
         """Return the arrays and the progress of a checkpoint."""
@@ -197,7 +215,7 @@ class Loop(ABC):
                     )
             for name, table in tables.items():
                 table[:] = arrays[name]
-            share = self.done() / (self.method.epochs * self.size)
+            share = self.done() / (self.epochs * self.size)
         self.run.report.note(f"Resuming from a checkpoint at {share:.0%}.", "resumed")
 
     def progress_of(self, state: Mapping[str, Any]) -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from firth.core.errors import FirthError
 from firth.core.extras import how_to_install
+from firth.core.method import Method
 from firth.core.run import Run
 
 #: From this size training on a GPU is faster despite the time to load torch and compile kernels: with 5.3 million words
@@ -19,18 +19,19 @@ MAX_NEGATIVES = 127
 NVIDIA_PATHS = ("/dev/nvidiactl", "/dev/dxg")  # Linux, and WSL
 
 
-def unsupported_option(method: Any) -> str:
+def unsupported_option(method: Method) -> str:
     """Return the option of a method that the GPU kernels do not support, or an empty string."""
-    if method.loss != "negative":
-        return f"loss={method.loss}"
-    if getattr(method, "share_negatives", True) is False:
+    options = method.options()
+    if options["loss"] != "negative":
+        return f"loss={options['loss']}"
+    if options.get("share_negatives") is False:
         return "share_negatives=False"
-    if (method.negatives or 0) > MAX_NEGATIVES:
+    if (options["negatives"] or 0) > MAX_NEGATIVES:
         return f"negatives above {MAX_NEGATIVES}"
     return ""
 
 
-def on_gpu(method: Any, run: Run, units: int) -> bool:
+def on_gpu(method: Method, run: Run, units: int) -> bool:
     """Return whether a run over `units` units uses the GPU; refuse device=cuda if that is not possible."""
     name, unsupported = type(method).__name__, unsupported_option(method)
     if run.device == "cpu":

@@ -1,17 +1,17 @@
 """Options of network methods, usable without torch.
 
-Listing methods and showing their help does not import torch; `torch_module` does, and says how to install it if it is
-missing.
+Listing methods and showing their help does not import torch. Functions that need torch import it in the context
+`networks`, which says how to install it if it is missing.
 """
 
 from __future__ import annotations
 
-import importlib
+import contextlib
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
@@ -21,43 +21,20 @@ from firth.core.run import Run
 from firth.data.interactions import Interactions
 from firth.data.table import Table
 
-Kind = TypeVar("Kind", bound=type)
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")  # of translators, with the ids 0 to 3
 STEPS, MIN_BATCH, MAX_BATCH = 1000, 512, 8192  # steps per run and tokens per step, if batch_tokens is not set
 MAX_HIDDEN_SIZE = 65536
 
 
-def torch_module(name: str) -> Any:
-    """Import and return the module firth.NAME, which needs torch."""
+@contextlib.contextmanager
+def networks() -> Iterator[None]:
+    """A context for imports of modules that need torch; if it is missing, the error says how to install it."""
     try:
-        return importlib.import_module(f"firth.{name}")
+        yield
     except ModuleNotFoundError as error:
         if error.name not in ("torch", "tokenizers"):
             raise
-        raise missing_package("Networks need", str(error.name), "neural") from None
-
-
-class LazyModelClass:
-    """A descriptor for a method's model class, imported on first access."""
-
-    def __init__(self, module: str, name: str) -> None:
-        self.module, self.name = module, name
-
-    def __get__(self, instance: Any, owner: Any) -> Any:
-        return getattr(torch_module(self.module), self.name)
-
-
-def model_in(module: str, name: str) -> Callable[[Kind], Kind]:
-    """Return a decorator that sets a method's model class, imported on first access.
-
-    It is a decorator because `dataclass` would access a class attribute.
-    """
-
-    def decorate(method: Kind) -> Kind:
-        method.model = LazyModelClass(module, name)  # type: ignore[attr-defined]
-        return method
-
-    return decorate
+        raise missing_package("Networks need", error.name, "neural") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +56,9 @@ class LearningOptions(Method):
 
     def check_run(self, run: Run) -> None:
         """Refuse a device on which networks cannot be trained."""
-        torch_module("training.device").device_of(run)
+        with networks():
+            from firth.training.device import device_of
+        device_of(run)
 
     @property
     @abstractmethod
@@ -134,7 +113,7 @@ class RowOptions(LearningOptions):
         return self.batch_size
 
 
-def hidden_sizes_of(method: Any) -> tuple[int, ...]:
+def hidden_sizes_of(method: CompressingOptions | UserOptions) -> tuple[int, ...]:
     """Parse the option `hidden_sizes`: "128,64" -> (128, 64); "" -> ()."""
     sizes = [size.strip() for size in method.hidden_sizes.split(",")] if method.hidden_sizes.strip() else []
     if not all(size.isdecimal() and 1 <= int(size) <= MAX_HIDDEN_SIZE for size in sizes):
@@ -147,6 +126,19 @@ def hidden_sizes_of(method: Any) -> tuple[int, ...]:
             got=method.hidden_sizes,
         )
     return tuple(map(int, sizes))
+
+
+@runtime_checkable
+class Variational(Protocol):
+    """Options of a variational autoencoder: the weight of the KL term of its loss."""
+
+    @property
+    def beta(self) -> float:
+        """The final weight."""
+
+    @property
+    def kl_annealing(self) -> float:
+        """The share of the run in which the weight rises."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +163,16 @@ class CompressingOptions(RowOptions):
     denoise: float = option(
         0.0, "share of cells hidden in training and reconstructed from the others", low=0, high=0.95
     )
+
+    @property
+    def tied(self) -> bool:
+        """Whether the decoder uses the transposed matrices of the encoder."""
+        return False
+
+    @property
+    def free_bits(self) -> float:
+        """The nats per dimension of the code without a KL penalty."""
+        return 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.corpus import Corpus
-from firth.training.network_options import GradientOptions, model_in, torch_module
+from firth.training.network_options import GradientOptions, networks
+
+if TYPE_CHECKING:
+    from firth.transformers.bert_model import BertModel
 
 #: Layers, dim, heads (Turc et al. 2019; base: Devlin et al. 2019).
 SIZES = {"tiny": (2, 128, 2), "mini": (4, 256, 4), "small": (4, 512, 8), "base": (12, 768, 12)}
 
 
-@model_in("transformers.bert_model", "BertModel")
 @dataclass(frozen=True, kw_only=True)
 class BERT(GradientOptions):
     """Maximize Σ log p(masked token | all other tokens), and predict whether a sentence follows another."""
@@ -60,7 +62,13 @@ class BERT(GradientOptions):
         layers, dim, heads = SIZES[self.size]
         return self.layers or layers, self.dim or dim, self.heads or heads
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    @classmethod
+    def model_class(cls) -> type[BertModel]:
+        with networks():
+            from firth.transformers.bert_model import BertModel
+        return BertModel
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> BertModel:
         """Train on a corpus, paths or texts. With `start`, continue from that model and its tokenizer."""
         _, dim, heads = self.shape
         if dim % heads:
@@ -71,4 +79,6 @@ class BERT(GradientOptions):
                 got=dim,
                 heads=heads,
             )
-        return torch_module("transformers.bert_pretraining").learn(self, data, run, start)
+        with networks():
+            from firth.transformers.bert_pretraining import pretrain_bert
+        return pretrain_bert(self, data, run, start)

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -18,9 +18,8 @@ from torch import Tensor
 
 from firth.core import registry
 from firth.core.errors import FirthError
-from firth.core.foreign import network_folder, read_weights
 from firth.core.method import Method
-from firth.core.model import Model, Parts
+from firth.core.model import Model, Parts, Pooled
 from firth.core.options import build_settings
 from firth.core.report import Silence
 from firth.core.shortening import check_shorter
@@ -34,6 +33,7 @@ from firth.nets.transformer import Size
 from firth.transformers import huggingface_bert as bert_files
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.contextual_words import ContextualModel
+from firth.transformers.huggingface_folder import network_folder, read_weights
 from firth.transformers.pooling import Pooling
 from firth.transformers.sentence_transformers_folder import (
     DENSE,
@@ -43,7 +43,7 @@ from firth.transformers.sentence_transformers_folder import (
 )
 from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, new_engine, prefetched, resolve_engine
 from firth.transformers.whitening import Projection, whitening
-from firth.words.word_model import Pooled, check_texts
+from firth.words.word_model import check_texts
 
 Pair = tuple[str, str]
 OLD_SIZE_NAMES = {"hidden": "feedforward_dim", "places": "max_positions"}  # of folders that earlier versions saved
@@ -406,7 +406,7 @@ class BertModel(TracesAttention, ContextualModel, Model):
             "pooling": asdict(self.pooling),
             **sentence_documents(self.pooling, self.projection, self.size),
         }
-        if not hasattr(self.method, "shape"):  # methods other than BERT do not have the size as options
+        if not isinstance(self.method, Shaped):  # methods other than BERT do not have the size as options
             documents["size"] = asdict(self.size)
         projection = self.projection
         more = (
@@ -470,17 +470,27 @@ def stored_size(document: Mapping[str, Any]) -> Size:
     return size_of(build_settings(registry.method("bert"), options))
 
 
-def size_of(method: Any) -> Size:
+@runtime_checkable
+class Shaped(Protocol):
+    """Options that give the size of a network."""
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The layers, dim and heads."""
+
+
+def size_of(method: Method) -> Size:
     """Return the network size that a method's options give."""
-    layers, dim, heads = method.shape
+    assert isinstance(method, Shaped)
+    (layers, dim, heads), options = method.shape, method.options()
     return Size(
         layers=layers,
         dim=dim,
         heads=heads,
-        feedforward_dim=method.feedforward_dim,
-        max_positions=method.context_length,
-        dropout=method.dropout,
-        activation=method.activation,
+        feedforward_dim=options["feedforward_dim"],
+        max_positions=options["context_length"],
+        dropout=options["dropout"],
+        activation=options["activation"],
         pre_norm=False,
-        epsilon=method.epsilon,
+        epsilon=options["epsilon"],
     )

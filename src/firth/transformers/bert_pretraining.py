@@ -26,6 +26,7 @@ from firth.nets.attention import Packed
 from firth.nets.bert import Bert
 from firth.nets.transformer import Block, Size
 from firth.training.gradient_loop import Batch, GradientLoop, token_shares
+from firth.transformers.bert import BERT
 from firth.transformers.bert_model import BertModel, size_of
 from firth.transformers.masking import Masking, seed_of
 from firth.transformers.next_sentence_pairs import Pairs, make_pairs, short_sentences
@@ -53,10 +54,10 @@ class Pretraining(GradientLoop):
     """Trains on pairs of sentences or single texts, packed without padding, with new masks in each epoch."""
 
     compiles: ClassVar[bool] = True
-    method: Any  # the options of transformers/bert.py
+    method: BERT  # the options of transformers/bert.py
     net: Bert
 
-    def __init__(self, method: Any, net: Bert, sentences: Sentences, tokenizer: SubwordTokenizer, run: Run) -> None:
+    def __init__(self, method: BERT, net: Bert, sentences: Sentences, tokenizer: SubwordTokenizer, run: Run) -> None:
         self.tokenizer, self.next_sentence = tokenizer, net.next_sentence is not None
         self.masking = Masking.of(tokenizer, method.mask_rate, method.mask_share, method.whole_words)
         self.special = Special(*(tokenizer.special_id(token) for token in ("[PAD]", "[CLS]", "[SEP]")))
@@ -231,7 +232,7 @@ def split(sentences: Sentences, held_out: float) -> tuple[Sentences, Sentences]:
 # ---- training ----
 
 
-def learn(method: Any, data: Any, run: Run, start: Model | None) -> BertModel:
+def pretrain_bert(method: BERT, data: Any, run: Run, start: Model | None) -> BertModel:
     """Train a tokenizer and a BERT on a corpus, or continue from `start`."""
     size = size_of(method)
     if start is not None:
@@ -309,7 +310,7 @@ def check_start(start: Model, size: Size) -> None:
         )
 
 
-def make_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:
+def make_tokenizer(method: BERT, corpus: Corpus, run: Run) -> SubwordTokenizer:
     """Load the tokenizer that the options name, or train one on the corpus."""
     if not method.tokenizer:
         return WordPiece(size=method.vocabulary_size, lowercase=method.lowercase).train(corpus, run)

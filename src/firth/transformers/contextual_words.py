@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.core.errors import FirthError
+from firth.core.long_texts import TooLongError
 from firth.core.model import Occurrence, Senses, WordsInContext
 from firth.core.run import Run
 from firth.core.stored import finite_rows
@@ -31,6 +32,7 @@ from firth.words.word_model import check_texts
 
 SUBWORD_POOLING = ("mean", "first", "last")
 BATCH_TOKENS = 4096  # per batch
+WINDOWS_REMEDY = "Pass windows=True (--windows) to process it in parts."
 WINDOW = 64  # tokens per context of a longer document
 
 
@@ -72,7 +74,7 @@ class ContextualModel(ABC):
         readings = read(self.tokenizer, texts)
         for number, reading in enumerate(readings):
             if len(reading.ids) > self.max_text_tokens and not windows:
-                raise TooLongError(number, len(reading.ids), self.max_text_tokens)
+                raise TooLongError(number, len(reading.ids), self.max_text_tokens, WINDOWS_REMEDY)
         parts = [
             (number, part)
             for number, reading in enumerate(readings)
@@ -277,15 +279,9 @@ class ContextualModel(ABC):
         """
         check_texts(texts)
         readings = read(self.tokenizer, texts)
-        for text, reading in zip(texts, readings, strict=True):
+        for number, reading in enumerate(readings):
             if len(reading.ids) > self.max_text_tokens:
-                raise FirthError(
-                    "text_too_long",
-                    "The text {text!r:.40}… has {tokens:,} tokens; the model accepts {limit:,}. Shorten it.",
-                    text=text,
-                    tokens=len(reading.ids),
-                    limit=self.max_text_tokens,
-                )
+                raise TooLongError(number, len(reading.ids), self.max_text_tokens, "Shorten it.")
         matcher = WordMatcher(self.tokenizer, [word])
         word_spans = [[span for _, span in matcher.within(reading)] for reading in readings]
         for text, reading, spans in zip(texts, readings, word_spans, strict=True):
@@ -321,21 +317,6 @@ class ContextualModel(ABC):
         distances = np.stack([distance_matrix(layer) for layer in states])
         names = [(number, each.name) for number, words in enumerate(others) for each in words]
         return Senses(word, list(texts), occurrences, states, distances, mean_distances(other_states, names))
-
-
-class TooLongError(FirthError):
-    """A text has more tokens than the model accepts."""
-
-    def __init__(self, number: int, tokens: int, max_text_tokens: int, name: str = "") -> None:
-        super().__init__(
-            "text_too_long",
-            "Text {name} has {tokens:,} tokens; the model accepts {limit:,}. Pass windows=True (--windows) to process "
-            "it in parts.",
-            name=name or f"{number + 1:,}",
-            tokens=tokens,
-            limit=max_text_tokens,
-        )
-        self.number, self.tokens, self.max_text_tokens = number, tokens, max_text_tokens
 
 
 class Context(NamedTuple):

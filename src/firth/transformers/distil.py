@@ -11,7 +11,7 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.corpus import Corpus
-from firth.training.network_options import torch_module
+from firth.training.network_options import networks
 from firth.transformers.static_model import StaticModel
 
 
@@ -59,8 +59,12 @@ class Distil(Method):
     def check_run(self, run: Run) -> None:
         """Raise no_gpu if the run asks for a GPU that is not available."""
         if run.device == "cuda":
-            torch_module("training.device").device_of(run)
+            with networks():
+                from firth.training.device import device_of
+            device_of(run)
 
     def fit(self, data: Any = None, run: Run = Run(), start: Model | None = None) -> StaticModel:
         """Distil the teacher `start`. `data` is a corpus, paths or texts; None uses the teacher's tokens only."""
-        return torch_module("transformers.distillation").learn(self, data, run, start)  # type: ignore[no-any-return]
+        with networks():
+            from firth.transformers.distillation import distil_teacher
+        return distil_teacher(self, data, run, start)

@@ -38,6 +38,7 @@ from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.kernels.bags import WordPieces
 from firth.kernels.sparse import Rows, multiply
 from firth.transformers.bert_model import BertModel
+from firth.transformers.distil import Distil
 from firth.transformers.static_model import OtherTokens, StaticModel, native_reader
 from firth.transformers.text_encoder import WINDOW, Ids, resolve_engine
 
@@ -55,7 +56,7 @@ class Vocabulary(NamedTuple):
     counts: NDArray[np.int64] | None
 
 
-def learn(method: Any, data: Any, run: Run, start: Model | None) -> StaticModel:
+def distil_teacher(method: Distil, data: Any, run: Run, start: Model | None) -> StaticModel:
     """Distil the teacher `start` into a static model."""
     teacher = teacher_of(start)
     began = time.monotonic()

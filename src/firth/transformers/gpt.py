@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.corpus import Corpus
-from firth.training.network_options import GradientOptions, model_in, torch_module
+from firth.training.network_options import GradientOptions, networks
+
+if TYPE_CHECKING:
+    from firth.transformers.gpt_model import GPTModel
 
 
-@model_in("transformers.gpt_model", "GPTModel")
 @dataclass(frozen=True, kw_only=True)
 class GPT(GradientOptions):
     """Maximize Σ log p(token | tokens before it) with a causal Transformer."""
@@ -35,7 +37,13 @@ class GPT(GradientOptions):
     vocabulary_size: int = option(8000, "number of BPE tokens", low=260, high=1_000_000)
     held_out: float = option(0.05, "share of the text, at its end, held out for evaluation", low=0, high=0.9)
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    @classmethod
+    def model_class(cls) -> type[GPTModel]:
+        with networks():
+            from firth.transformers.gpt_model import GPTModel
+        return GPTModel
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> GPTModel:
         """Train on a corpus, paths or texts. With `start`, continue from that model and its tokenizer."""
         if self.dim % self.heads:
             raise FirthError(
@@ -45,4 +53,6 @@ class GPT(GradientOptions):
                 got=self.dim,
                 heads=self.heads,
             )
-        return torch_module("transformers.gpt_model").learn(self, data, run, start)
+        with networks():
+            from firth.transformers.gpt_training import train_gpt
+        return train_gpt(self, data, run, start)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,29 +14,24 @@ import torch
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.foreign import read_weights
 from firth.core.method import Method
 from firth.core.model import Candidate, GeneratedToken, Model, Parts
-from firth.core.run import Run
 from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors
-from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.data.subword_tokens import encode_corpus
-from firth.data.subwords import BPE, Characters
 from firth.nets.attention import traced_copy
 from firth.nets.transformer import Decoder, Size
 from firth.training.weight_files import with_weights
 from firth.transformers import huggingface_gpt2 as gpt2
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.contextual_words import ContextualModel
-from firth.transformers.language_modeling import LanguageTraining, Sampling, generate_ids, generate_with_logits, windows
+from firth.transformers.huggingface_folder import read_weights
+from firth.transformers.language_modeling import Sampling, generate_ids, generate_with_logits, windows
 from firth.words.word_model import check_texts
 
 END = "<|endoftext|>"
 TOKENS = 200  # default number of generated tokens
 BATCH_TOKENS = 8192  # per batch
-MULTIPLE = 64  # of embedding rows: aligned matrix products are faster
 
 
 class Perplexity(NamedTuple):
@@ -369,69 +362,17 @@ def net_of(state: Mapping[str, torch.Tensor], size: Size) -> Decoder:
     return with_weights(lambda: Decoder(vocabulary_size, size), state).eval()
 
 
-def size_of(method: Any) -> Size:
+def size_of(method: Method) -> Size:
     """Return the network size that a method's options give."""
+    options = method.options()
     return Size(
-        layers=method.layers,
-        dim=method.dim,
-        heads=method.heads,
-        feedforward_dim=method.feedforward_dim,
-        max_positions=method.context_length + 1,  # one more for the begin token
-        dropout=method.dropout,
-        activation=method.activation,
-        positions=method.positions,
-        epsilon=method.epsilon,
+        layers=options["layers"],
+        dim=options["dim"],
+        heads=options["heads"],
+        feedforward_dim=options["feedforward_dim"],
+        max_positions=options["context_length"] + 1,  # one more for the begin token
+        dropout=options["dropout"],
+        activation=options["activation"],
+        positions=options["positions"],
+        epsilon=options["epsilon"],
     )
-
-
-def size_differences(start: Size, size: Size) -> list[str]:
-    """Return the options of `start` that differ; dropout has no weights and may differ."""
-    existing, requested = (
-        asdict(replace(each, dropout=0.0, feedforward_dim=each.feedforward_dim or 4 * each.dim))
-        for each in (start, size)
-    )
-    for part in (existing, requested):
-        part["context_length"] = part.pop("max_positions") - 1
-    return [f"{name}={value}" for name, value in existing.items() if value != requested[name]]
-
-
-def learn(method: Any, data: Any, run: Run, start: Model | None) -> GPTModel:
-    """Train a tokenizer and a GPT on a corpus, or continue from `start`."""
-    size = size_of(method)
-    if start is not None and not isinstance(start, GPTModel):
-        raise FirthError("incompatible_start", "start must be a GPT model; got {got!r}.", got=start)
-    if start is not None and (different := size_differences(start.size, size)):
-        raise FirthError(
-            "incompatible_start",
-            "start must be a GPT model of the same size; it has {existing}.",
-            existing=", ".join(different),
-        )
-    began = time.monotonic()
-    corpus = data if isinstance(data, Corpus) else Corpus(data)
-    tokenizer = start.tokenizer if start else train_tokenizer(method, corpus, run)
-    tokens = encode_corpus(tokenizer, corpus, run, end=END)
-    reading = time.monotonic() - began
-    if start is not None:
-        net = net_of(start.net.state_dict(), size)
-    else:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(run.seed)
-            net = Decoder(-(-len(tokenizer) // MULTIPLE) * MULTIPLE, size)
-    method = method.sized(len(tokens.ids))
-    training = LanguageTraining(method, net, tokens.ids, size.max_positions, method.held_out, tokens.fingerprint, run)
-    metrics = training.go() | {
-        "tokens": len(tokens.ids),
-        "vocabulary": len(tokenizer),
-        "documents": len(tokens),
-        "reading_seconds": reading,
-        "data": tokens.fingerprint,
-        "seed": run.seed,
-    }
-    return GPTModel(method, net.cpu(), tokenizer, metrics)
-
-
-def train_tokenizer(method: Any, corpus: Corpus, run: Run) -> SubwordTokenizer:
-    """Train the tokenizer that the options choose."""
-    if method.tokenizer == "characters":
-        return Characters(special_tokens=("<unk>", END)).train(corpus, run)
-    return BPE(size=method.vocabulary_size, special_tokens=(END,)).train(corpus, run)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.kernels.predict_twin import GOLDEN, MASK, mix
+from firth.kernels.hashing import GOLDEN, MASK, mix
 
 WHETHER, HOW, WHAT = range(3)  # decisions about a token
 
@@ -86,7 +86,7 @@ def seed_of(seed: int, epoch: int) -> int:
 
 
 def uniform(seed: int, decision: int, positions: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each position, by `mix` of predict_twin on arrays."""
+    """Return a number in [0, 1) for each position, by `kernels.hashing.mix` on arrays."""
     x = positions.astype(np.uint64)
     x *= np.uint64(GOLDEN)
     x += np.uint64(mix((seed + decision) & MASK))

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.foreign import network_folder, read_modules
 from firth.core.storage import CONFIG, FOREIGN_ARRAYS, new_folder, write_arrays
+from firth.transformers.huggingface_folder import network_folder, read_modules
 
 PICKLES = "pytorch_model*.bin"
 COPIED_SUFFIXES = (".json", ".txt")  # config, tokenizer and pooling files

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from firth.core.errors import FirthError
+from firth.core.long_texts import CHUNK, REFUSE, TRUNCATE, long_option
 from firth.core.options import check_options, option
 
 if TYPE_CHECKING:  # the command line reads the options without importing torch
     from torch import Tensor
 
+    from firth.core.method import Method
+    from firth.core.model import Pooled
+    from firth.core.vectors import Matrix
+    from firth.data.subword_tokenizer import SubwordTokenizer
     from firth.nets.attention import Packed
+    from firth.nets.transformer import Size
+    from firth.transformers.bert_model import BertModel
+    from firth.transformers.whitening import Projection
 
 HOW = ("mean", "cls", "max", "sum")
 COMBINE = ("mean", "sum", "concat")
-LONG = ("truncate", "chunk", "refuse")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +37,7 @@ class Pooling:
     max_tokens: int = option(
         0, "maximum number of tokens of a text, with [CLS] and [SEP]; 0 = the model's positions", low=0
     )
-    long: str = option(
-        "truncate", "longer texts are truncated (with a note), processed in chunks, or refused", choices=LONG
-    )
+    long: str = long_option(TRUNCATE, CHUNK, REFUSE)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -69,6 +74,48 @@ class Pooling:
         """Return one unnormalized row per text. `states` are the layers of the network, beginning with the input."""
         selected = [states[number].float() for number in layer_numbers(self.layers, layers)]
         return pool_tokens(combined(selected, self.combine), packed, self.how)
+
+
+@runtime_checkable
+class PoolsTokens(Protocol):
+    """An encoder that pools the vectors of its tokens to text vectors."""
+
+    method: Method
+    training: Mapping[str, Any]
+    pooling: Pooling
+    projection: Projection | None
+
+    @property
+    def size(self) -> Size:
+        """The size of the network."""
+
+    @property
+    def tokenizer(self) -> SubwordTokenizer:
+        """The tokenizer."""
+
+    def dim_of(self, pooling: Pooling) -> int:
+        """Return the dimension of text vectors with this pooling."""
+
+    def with_pooling(self, **settings: Any) -> BertModel:
+        """Return a model with the same network and other `Pooling` settings."""
+
+    def pool_windows(
+        self,
+        windows: Iterable[Sequence[str]],
+        pooling: Pooling | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+    ) -> Iterator[Pooled]:
+        """Pool a stream of lists of texts."""
+
+    def embed_ids(
+        self,
+        texts: Sequence[list[int]],
+        pooling: Pooling | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+    ) -> Matrix:
+        """Return one row per text for token ids that include the special tokens."""
 
 
 def checked_layers(layers: Sequence[int], name: str = "layers") -> tuple[int, ...]:

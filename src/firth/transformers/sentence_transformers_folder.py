@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError, FirthWarning
-from firth.core.foreign import MODULES, read_modules
+from firth.core.long_texts import CHUNK
 from firth.core.storage import read_arrays, read_json
 from firth.nets.transformer import Size
+from firth.transformers.huggingface_folder import MODULES, read_modules
 from firth.transformers.pooling import Pooling, layer_numbers
 from firth.transformers.whitening import Projection
 
@@ -127,7 +128,7 @@ def sentence_transformers_difference(pooling: Pooling, layers: int) -> str:
             f"sentence-transformers cannot open this folder: it supports {', '.join(HOW)} of the last layer, and the "
             f"model has {pooled}. Firth and an exported ONNX file can use it."
         )
-    if pooling.long == "chunk":
+    if pooling.long == CHUNK:
         return (
             "sentence-transformers truncates long texts, which this model processes in chunks, so their vectors differ."
         )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.translation_pairs import TranslationPairs, as_pairs
-from firth.training.network_options import TranslatorOptions, model_in, torch_module
+from firth.training.network_options import TranslatorOptions, networks
+
+if TYPE_CHECKING:
+    from firth.transformers.translation_model import Translator
 
 
-@model_in("transformers.translation_model", "Translator")
 @dataclass(frozen=True, kw_only=True)
 class Seq2Seq(TranslatorOptions):
     """Maximize Σ log p(target token | source, target tokens before it) with label smoothing."""
@@ -34,6 +36,14 @@ class Seq2Seq(TranslatorOptions):
                 heads=self.heads,
             )
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    @classmethod
+    def model_class(cls) -> type[Translator]:
+        with networks():
+            from firth.transformers.translation_model import Translator
+        return Translator
+
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Translator:
         """Train on TranslationPairs or an iterable of pairs. With `start`, continue from that model."""
-        return torch_module("transformers.translation_training").learn(self, as_pairs(data), run, start)
+        with networks():
+            from firth.transformers.translation_training import train_translator
+        return train_translator(self, as_pairs(data), run, start)

@@ -15,16 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.foreign import read_weights
 from firth.core.method import Method
-from firth.core.model import Model, Parts
+from firth.core.model import Model, Parts, Pooled
 from firth.core.run import available_cores
 from firth.core.storage import read_json
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.kernels.bags import MAX_CHARACTERS, Bags, WordPieces
-from firth.words.word_model import Pooled, check_texts
+from firth.transformers.huggingface_folder import read_weights
+from firth.words.word_model import check_texts
 
 EMBEDDINGS, TOKENIZER = "embeddings", "tokenizer"
 #: Settings of tokenizer.json that the native tokenizer supports: those of BERT, without added tokens.

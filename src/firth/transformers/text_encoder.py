@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.long_texts import REFUSE, TRUNCATE, TooLongError, note_truncated
 from firth.core.report import Silence
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix
@@ -111,16 +112,9 @@ class Reader:
 
     def parts(self, ids: list[int], number: int) -> list[list[int]]:
         """Truncate, split or refuse a long text."""
-        if self.long == "refuse":
-            raise FirthError(
-                "text_too_long",
-                "Text {number:,} has {tokens:,} tokens; the limit is {limit:,}. Use long=truncate, or long=chunk to "
-                "process it in parts.",
-                number=number + 1,
-                tokens=len(ids),
-                limit=self.limit,
-            )
-        if self.long == "truncate":
+        if self.long == REFUSE:
+            raise TooLongError(number, len(ids), self.limit, "Use long=truncate, or long=chunk to process it in parts.")
+        if self.long == TRUNCATE:
             self.truncated += 1
             return [[*ids[: self.limit - 1], self.last]]
         inner, chunk_tokens = ids[1:-1], self.limit - 2
@@ -128,12 +122,7 @@ class Reader:
 
     def report_truncation(self) -> None:
         """Issue a note if texts were truncated."""
-        if self.truncated:
-            Silence().note(
-                f"{self.truncated:,} of {self.read:,} texts were truncated to {self.limit:,} tokens. Use long=chunk to "
-                "process them in full.",
-                "texts_truncated",
-            )
+        note_truncated(Silence(), self.truncated, self.read, self.limit, "Use long=chunk to process them in full.")
 
 
 def prefetched(items: Iterator[Item]) -> Iterator[Item]:

@@ -185,6 +185,11 @@ class Translator(TracesAttention, Model):
 
     # ---- translation ----
 
+    @property
+    def max_text_tokens(self) -> int:
+        """The most tokens of a text, without the end token."""
+        return self.method.context_length - 1
+
     def translate(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[str]:
         """Return one translation per text; an empty text stays empty.
 

@@ -204,7 +204,7 @@ def bucketed(pairs: Encoded, random: np.random.Generator, tokens: int) -> list[N
     return [groups[group] for group in random.permutation(len(groups))]
 
 
-def learn(method: TranslatorOptions, data: TranslationPairs, run: Run, start: Model | None) -> Translator:
+def train_translator(method: TranslatorOptions, data: TranslationPairs, run: Run, start: Model | None) -> Translator:
     """Train a tokenizer and an encoder-decoder on pairs, or continue from `start`."""
     if start is not None and not isinstance(start, Translator):
         raise FirthError("incompatible_start", "start must be a Seq2Seq model; got {got!r}.", got=start)

@@ -18,11 +18,11 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.words.window_model import Word2VecModel
-from firth.words.window_training import Group, WindowMethod, fit_word2vec, held_out_option
+from firth.words.window_training import Group, HoldingOut, fit_word2vec
 
 
 @dataclass(frozen=True, kw_only=True)
-class CBOW(WindowMethod):
+class CBOW(HoldingOut):
     """Maximize Σ log p(center | contexts), where the context vectors are averaged or summed."""
 
     summary: ClassVar[str] = "word vectors: the context words together predict the word; fast, best for frequent words"
@@ -32,7 +32,6 @@ class CBOW(WindowMethod):
     group: ClassVar[Group] = Group(4, drawn=1.6)
 
     learning_rate: float = option(0.06, "initial learning rate, decayed linearly to 0", low=1e-9, high=100)
-    held_out: float = held_out_option()
     combine: str = option("mean", "how context vectors are combined", choices=("mean", "sum"))
     exact_gradient: bool = option(
         False,
@@ -44,7 +43,7 @@ class CBOW(WindowMethod):
         """Return the fields of `kernels.predict.Task` that are specific to CBOW."""
         return {"mean": self.combine == "mean", "exact": self.exact_gradient}
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Word2VecModel:
         """Train on a corpus (or Tokens, paths, texts).
 
         With `start`, training continues from that model: its words keep their vectors, new words are added.

@@ -20,11 +20,11 @@ from firth.formats.fasttext import LONGEST_NGRAM
 from firth.kernels.product import ProductCodes
 from firth.words.fasttext_model import OBJECTIVES, FastTextModel
 from firth.words.subword_training import SubwordTraining
-from firth.words.window_training import WindowMethod, held_out_option, merged_vocabulary, read_sentences
+from firth.words.window_training import HoldingOut, merged_vocabulary, read_sentences
 
 
 @dataclass(frozen=True, kw_only=True)
-class FastText(WindowMethod):
+class FastText(HoldingOut):
     """Skip-gram or CBOW where a word's vector is the mean of its own row and the rows of its character n-grams."""
 
     summary: ClassVar[str] = (
@@ -33,7 +33,6 @@ class FastText(WindowMethod):
     model: ClassVar[type[Model]] = FastTextModel
     architecture: ClassVar[str] = "forward"  # for objective=skipgram; `kernel_settings` sets that of cbow
 
-    held_out: float = held_out_option()
     objective: str = option(
         "skipgram", "predict context words from the word, or the word from its context", choices=tuple(OBJECTIVES)
     )

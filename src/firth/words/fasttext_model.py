@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from firth.core import registry
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
-from firth.core.model import Parts
+from firth.core.model import Parts, Pooled
 from firth.core.options import options_of
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix, Vectors
@@ -28,7 +28,6 @@ from firth.words.fasttext_quantization import quantize
 from firth.words.subword_training import Subwords
 from firth.words.word_model import (
     Phrases,
-    Pooled,
     TextModel,
     Texts,
     WordOptions,

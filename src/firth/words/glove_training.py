@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from firth.data.vocabulary import Vocabulary
 from firth.kernels import glove as kernel
 from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.words.word_model import Phrases, WordModel, WordOptions
+
+if TYPE_CHECKING:
+    from firth.words.glove import GloVe
 
 UNKNOWN = "<unk>"
 N_RAREST = 100  # words averaged to the vector of <unk>, as in Stanford's GloVe
@@ -88,8 +91,9 @@ class Training(Loop):
 
     unit: ClassVar[str] = "pairs"
     progress: GloVeProgress
+    method: GloVe
 
-    def __init__(self, method: Any, pairs: Cooccurrence, run: Run, start: kernel.Tables | None) -> None:
+    def __init__(self, method: GloVe, pairs: Cooccurrence, run: Run, start: kernel.Tables | None) -> None:
         super().__init__(method, pairs.fingerprint, run, len(pairs))
         words, self.continued = len(pairs.vocabulary), start is not None
         self.mean_loss = mean_loss(pairs, method.x_max, method.exponent)

@@ -17,11 +17,11 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.words.window_model import Word2VecModel
-from firth.words.window_training import Group, WindowMethod, fit_word2vec, held_out_option
+from firth.words.window_training import Group, HoldingOut, fit_word2vec
 
 
 @dataclass(frozen=True, kw_only=True)
-class SkipGram(WindowMethod):
+class SkipGram(HoldingOut):
     """Maximize Σ log p(context | center) over the windows of a corpus."""
 
     summary: ClassVar[str] = "word vectors: each word predicts its context words; best for rare words and meaning"
@@ -30,7 +30,6 @@ class SkipGram(WindowMethod):
     gpu: ClassVar[bool] = True
     group: ClassVar[Group] = Group(4, drawn=1.2, counted=2.0)
 
-    held_out: float = held_out_option()
     share_negatives: bool = option(
         True,
         "share negative samples between all pairs of a window; off: draw new ones per pair, as word2vec, 3× slower",
@@ -40,7 +39,7 @@ class SkipGram(WindowMethod):
         """Return the fields of `kernels.predict.Task` that are specific to skip-gram."""
         return {"shared": self.share_negatives}
 
-    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Any:
+    def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Word2VecModel:
         """Train on a corpus (or Tokens, paths, texts).
 
         With `start`, training continues from that model: its words keep their vectors, new words are added.

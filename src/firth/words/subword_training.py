@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,11 @@ from firth.kernels import predict as kernel
 from firth.kernels import sparse
 from firth.kernels.product import ProductCodes
 from firth.kernels.subwords import ngrams
-from firth.words.window_training import Training
+from firth.words.window_training import Training, TrainsWindows
+
+if TYPE_CHECKING:
+    from firth.words.fasttext_model import FastTextModel
+    from firth.words.word_model import TextModel
 
 CHUNK = 1 << 16  # words composed at a time
 
@@ -113,36 +117,52 @@ class Subwords:
         return Composed(sparse.multiply(weights, table, threads), n_rows)
 
 
+class TrainsSubwords(TrainsWindows, Protocol):
+    """A method of words with subwords: the lengths of n-grams, their buckets, and the held-out share of the corpus."""
+
+    @property
+    def minn(self) -> int: ...
+    @property
+    def maxn(self) -> int: ...
+    @property
+    def buckets(self) -> int: ...
+    @property
+    def held_out(self) -> float: ...
+
+
 class SubwordTraining(Training):
     """Training of words that are means of rows. Rows of n-grams follow those of the words."""
 
-    def __init__(self, method: Any, tokens: Tokens, run: Run, start: Any) -> None:
+    def __init__(self, method: TrainsSubwords, tokens: Tokens, run: Run, start: FastTextModel | None) -> None:
         words = tokens.vocabulary.tokens
         ids = np.unique(ngrams(words, method.minn, method.maxn, method.buckets).rows)
         if start is not None:  # keep the n-grams of the start model, whether or not this corpus has them
             start_buckets = start.subwords.bucket_ids
             ids = np.arange(method.buckets, dtype=np.int32) if start_buckets is None else np.union1d(ids, start_buckets)
         self.subwords = Subwords(method.minn, method.maxn, method.buckets, ids)
+        self.previous = start
         super().__init__(method, tokens, run, start, method.held_out)
 
-    def first_tables(self, start: Any) -> tuple[kernel.Table, kernel.Table]:
-        """Return initial inputs (uniform in ±1/dim, as in fastText) and outputs (zero), or the rows of `start`."""
+    def first_tables(self, start: TextModel | None) -> tuple[kernel.Table, kernel.Table]:
+        """Return initial inputs (uniform in ±1/dim, as in fastText) and outputs (zero), or rows of a start model."""
         method, words, ids = self.method, len(self.tokens.vocabulary), self.subwords.bucket_ids
         rows = words + self.subwords.rows
         inputs = kernel.new_table(rows, method.dim)
         inputs[:, : method.dim] = np.random.default_rng(self.run.seed).random((rows, method.dim), dtype=np.float32)
         inputs[:, : method.dim] = (inputs[:, : method.dim] - 0.5) * (2 / method.dim)
         outputs = kernel.new_table(max(1, words - 1) if method.loss == "hierarchical" else words, method.dim)
-        if start is not None:
-            inputs[: start.words, : method.dim] = start.table[: start.words]
-            start_buckets = start.subwords.bucket_ids
+        previous = self.previous
+        if previous is not None:
+            assert not isinstance(previous.table, ProductCodes)  # FastText.check_start refuses quantized models
+            inputs[: previous.words, : method.dim] = previous.table[: previous.words]
+            previous_buckets = previous.subwords.bucket_ids
             bucket_positions = (
-                slice(None) if start_buckets is None or ids is None else np.searchsorted(ids, start_buckets)
+                slice(None) if previous_buckets is None or ids is None else np.searchsorted(ids, previous_buckets)
             )
-            inputs[words:, : method.dim][bucket_positions] = start.table[start.words :]
+            inputs[words:, : method.dim][bucket_positions] = previous.table[previous.words :]
             # Nodes of a Huffman tree cannot be reused in another tree.
-            if len(start.outputs) == start.words and method.loss != "hierarchical":
-                outputs[: start.words, : method.dim] = start.outputs
+            if len(previous.outputs) == previous.words and method.loss != "hierarchical":
+                outputs[: previous.words, : method.dim] = previous.outputs
         return inputs, outputs
 
     def task(self) -> kernel.Task:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from firth.core.run import Run
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import predict as kernel
-from firth.training.epoch_loop import Loop, Progress, SliceResult
+from firth.training.epoch_loop import Loop, Progress, SliceResult, TrainsInEpochs
 from firth.training.gpu_choice import on_gpu
-from firth.training.network_options import torch_module
+from firth.training.network_options import networks
 from firth.words.window_model import Word2VecModel
 from firth.words.word_model import TextModel, WordModel, WordOptions, no_pairs_error
 
@@ -123,9 +123,11 @@ class WindowMethod(WordOptions):
             )
 
 
-def held_out_option() -> Any:
-    """Return the option `held_out`, which SkipGram, CBOW and FastText share."""
-    return option(0.0, "share of the corpus, at its end, on which the loss is measured", low=0, high=0.9)
+@dataclass(frozen=True, kw_only=True)
+class HoldingOut(WindowMethod):
+    """Options of SkipGram, CBOW and FastText, which can measure the loss on a part of the corpus."""
+
+    held_out: float = option(0.0, "share of the corpus, at its end, on which the loss is measured", low=0, high=0.9)
 
 
 def read_sentences(method: WindowMethod, data: Any, run: Run, start: TextModel | None) -> tuple[Tokens, float]:
@@ -136,7 +138,7 @@ def read_sentences(method: WindowMethod, data: Any, run: Run, start: TextModel |
     return tokens, seconds
 
 
-def fit_word2vec(method: Any, data: Any, run: Run, start: Model | None) -> Word2VecModel:
+def fit_word2vec(method: HoldingOut, data: Any, run: Run, start: Model | None) -> Word2VecModel:
     """Train SkipGram or CBOW, on the CPU or a GPU."""
     dim = method.dim
     if start is not None and not (isinstance(start, WordModel) and start.vectors.dim == dim):
@@ -145,8 +147,10 @@ def fit_word2vec(method: Any, data: Any, run: Run, start: Model | None) -> Word2
         )
     tokens, reading_seconds = read_sentences(method, data, run, start)
     method, trainer_class = method.sized(tokens), Training
-    if on_gpu(method, run, method.epochs * len(tokens.ids)):
-        trainer_class = torch_module("words.window_training_gpu").CudaTraining
+    if on_gpu(method, run, (method.epochs or 0) * len(tokens.ids)):
+        with networks():
+            from firth.words.window_training_gpu import CudaTraining
+        trainer_class = CudaTraining
     training = trainer_class(method, tokens, run, start, method.held_out)
     metrics = training.go() | {"reading_seconds": reading_seconds}
     words, outputs = (np.ascontiguousarray(table[:, :dim]) for table in (training.inputs, training.outputs))
@@ -163,13 +167,43 @@ class CorpusProgress(Progress):
     cursors: list[int] = field(default_factory=list)  # next token of each stream (deterministic runs)
 
 
+class TrainsWindows(TrainsInEpochs, Protocol):
+    """A method whose loss is computed in context windows: what the loop and the kernel need of it."""
+
+    architecture: ClassVar[str]
+    group: ClassVar[Group]
+
+    @property
+    def dim(self) -> int: ...
+    @property
+    def window(self) -> int: ...
+    @property
+    def loss(self) -> str: ...
+    @property
+    def negatives(self) -> int: ...
+    @property
+    def negative_exponent(self) -> float: ...
+    @property
+    def subsample(self) -> float | None: ...
+    @property
+    def shrink_window(self) -> bool: ...
+    @property
+    def learning_rate(self) -> float: ...
+
+    def kernel_settings(self) -> dict[str, Any]:
+        """The fields of `kernels.predict.Task` that are specific to the method."""
+
+
 class Training(Loop):
     """Training loop over a corpus: Hogwild threads, or ordered streams in deterministic runs."""
 
     unit: ClassVar[str] = "words"
     progress: CorpusProgress
+    method: TrainsWindows
 
-    def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
+    def __init__(
+        self, method: TrainsWindows, tokens: Tokens, run: Run, start: TextModel | None = None, held_out: float = 0
+    ) -> None:
         super().__init__(method, tokens.fingerprint, run, int(len(tokens.ids) * (1 - held_out)))
         self.tokens, self.continued = tokens, start is not None
         # Counts over all corpora, as the model stores them: the Huffman tree must be reproducible from the model.
@@ -191,12 +225,12 @@ class Training(Loop):
                 code="nondeterministic_budget",
             )
 
-    def first_tables(self, start: WordModel | None) -> tuple[kernel.Table, kernel.Table]:
+    def first_tables(self, start: TextModel | None) -> tuple[kernel.Table, kernel.Table]:
         """Return initial inputs (uniform in ±1/(2·dim)) and outputs (zero), as in word2vec, or the rows of `start`."""
         words, dim, tree = len(self.tokens.vocabulary), self.method.dim, self.method.loss == "hierarchical"
         inputs = random_table(words, dim, self.run.seed)
         outputs = kernel.new_table(words - 1 if tree else words, dim)
-        if start is not None:
+        if isinstance(start, WordModel):
             rows = len(start.known)
             inputs[:rows, :dim] = start.vectors.matrix[:rows]
             # Nodes of a Huffman tree cannot be reused in another tree.
@@ -221,6 +255,7 @@ class Training(Loop):
     def task(self) -> kernel.Task:
         """Return the kernel's arguments."""
         method, counts = self.method, self.tokens.vocabulary.counts
+        assert method.subsample is not None
         settings = {"architecture": method.architecture, "shrink": method.shrink_window, **method.kernel_settings()}
         settings |= {"negatives": method.negatives, **self.grouping}
         return kernel.Task(

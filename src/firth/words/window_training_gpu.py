@@ -20,7 +20,8 @@ from firth.data.tokens import Tokens
 from firth.kernels import predict as kernel
 from firth.training.epoch_loop import SliceResult
 from firth.training.gpu_tables import GPULoop, GPUTables
-from firth.words.window_training import Training, WindowMethod
+from firth.words.window_training import Training, TrainsWindows
+from firth.words.word_model import TextModel
 
 SLICE = 1 << 25  # tokens
 MARGIN = 64  # times the window: tokens read around a slice for its contexts, enough even after subsampling
@@ -40,7 +41,9 @@ class TextSlice(NamedTuple):
 class CudaTraining(GPULoop, Training):
     """Training loop whose windows are trained on a GPU."""
 
-    def __init__(self, method: WindowMethod, tokens: Tokens, run: Run, start: Any = None, held_out: float = 0) -> None:
+    def __init__(
+        self, method: TrainsWindows, tokens: Tokens, run: Run, start: TextModel | None = None, held_out: float = 0
+    ) -> None:
         super().__init__(method, tokens, run, start, held_out)
         slice_tokens = min(SLICE, SLICE * 5 // method.negatives) // kernel.BLOCK * kernel.BLOCK
         # A multiple of the CPU's block, so that a CPU can resume after any slice.
@@ -79,7 +82,7 @@ class CudaTraining(GPULoop, Training):
         last = min(self.size, first + self.slice_tokens)
         text_slice = self.next_slice(first, last)
         after = last if last < self.size else 0
-        more = self.progress.epoch + 1 < self.method.epochs or last < self.size
+        more = self.progress.epoch + 1 < self.epochs or last < self.size
         if more and (after, min(self.size, after + self.slice_tokens)) != (first, last):
             self.prepare(after, min(self.size, after + self.slice_tokens))
         tally = self.train_slice(text_slice, seed, self.slice_rates(first, last))

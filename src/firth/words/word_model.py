@@ -16,7 +16,7 @@ from firth.core.data import Data
 from firth.core.errors import FirthError
 from firth.core.functions import check_tokenizer
 from firth.core.method import Method
-from firth.core.model import Model, Parts
+from firth.core.model import Model, Parts, Pooled
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.stored import check_arrays, check_texts_of, finite_rows
@@ -145,14 +145,6 @@ class EncodedTexts(NamedTuple):
     """Ids of the known words of several texts, concatenated, and the numbers of known and unknown words per text."""
 
     ids: NDArray[np.int32]
-    known: NDArray[np.int64]
-    unknown: NDArray[np.int64]
-
-
-class Pooled(NamedTuple):
-    """Text vectors, one row per text, and the numbers of known and unknown words per text."""
-
-    matrix: Matrix
     known: NDArray[np.int64]
     unknown: NDArray[np.int64]
 
@@ -356,7 +348,7 @@ class WordModel(TextModel):
         assert isinstance(method, WordOptions)
         check_arrays(parts.arrays, words="float words dim", outputs="float outputs dim")
         words, outputs = parts.arrays["words"], parts.arrays["outputs"]
-        hierarchical = getattr(method, "loss", "") == "hierarchical"  # outputs are tree nodes instead of words
+        hierarchical = method.options().get("loss") == "hierarchical"  # outputs are tree nodes instead of words
         if len(outputs) != (max(0, len(words) - 1) if hierarchical else len(words)):
             raise FirthError(
                 "damaged_model",

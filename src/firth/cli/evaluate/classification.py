@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from firth.cli.common import json_flag, open_model
 from firth.cli.evaluate.results import models_and_data, print_results
+
+if TYPE_CHECKING:
+    from firth.core.model import Model
 
 
 @click.command()
@@ -27,16 +30,17 @@ def command(models: tuple[str, ...], data: str, as_json: bool, **settings: Any) 
 
 
 def score_labels(
-    model: Any, path: str, file: str, *, k: int = 1, column: str | None, other: str | None, label: str | None
+    model: Model, path: str, file: str, *, k: int = 1, column: str | None, other: str | None, label: str | None
 ) -> Any:
     """Return the scores of predicted labels, or of predicted numbers, for the texts of a file."""
     from firth.cli.predict import classifier, is_regression, read_rows
+    from firth.core.model import ReadsColumns
     from firth.data.labeled_texts import LabeledTexts
     from firth.data.readers import format_and_compression
     from firth.evaluate import classification, label_result, number_result
 
     # A fine-tuned model has the labels of a table, where True is true and 01 is 1.
-    is_table = hasattr(model, "columns") and format_and_compression(Path(file))[0]
+    is_table = isinstance(model, ReadsColumns) and format_and_compression(Path(file))[0]
     if not (other or is_table or is_regression(model)):
         return classification(classifier(model, path), LabeledTexts(file, column=column, label=label), k)
     rows = read_rows(model, path, file, column, other, label or "label")

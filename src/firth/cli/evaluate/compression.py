@@ -161,6 +161,7 @@ def network_codes(
     encoder: Any, train: Any, test: Any, dim: int, scaling: str, epochs: int, run: Run
 ) -> Iterator[tuple[str, Compressed]]:
     """Yield the codes of an autoencoder and of a VAE."""
+    from firth.core.model import Samples
     from firth.evaluate import Compressed
     from firth.tables.autoencoder import Autoencoder
     from firth.tables.vae import VAE
@@ -169,7 +170,7 @@ def network_codes(
         model = method(dim=dim, numeric=scaling, epochs=epochs).fit(train, run)
         seconds = model.training["seconds"]  # without the time to import torch
         rebuilt = encoder.transform(model.reconstruct(test))
-        sampled = encoder.transform(model.sample(len(test), seed=run.seed)) if method is VAE else None
+        sampled = encoder.transform(model.sample(len(test), seed=run.seed)) if isinstance(model, Samples) else None
         yield (
             method.__name__,
             Compressed(model.transform(test), rebuilt, sampled, seconds, model.training["parameters"]),

@@ -19,13 +19,12 @@ def command(path: str, text: str, other: str | None, k: int, as_json: bool) -> N
     A BERT reads the whole text; skip-gram and CBOW use the words within their window, in any order. Each mask is
     predicted independently of the others.
     """
-    from firth.core.model import Fills
+    from firth.core.model import Fills, FineTuned
 
     model = open_model(path)
     if not isinstance(model, Fills):
-        advice = (
-            "Use the BERT it was fine-tuned from." if hasattr(model, "base") else "bert, skipgram and cbow models do."
-        )
+        tuned = "Use the BERT it was fine-tuned from."
+        advice = tuned if isinstance(model, FineTuned) else "bert, skipgram and cbow models do."
         raise unsupported(model, path, "does not fill masks", advice)
     predictions = model.fill(text, k, other)
     if as_json:

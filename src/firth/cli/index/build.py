@@ -128,14 +128,16 @@ def command(
 
 def embedding(model: Model, path: str, engine: dict[str, str]) -> Embed:
     """Return the function that embeds texts."""
-    pool, plain = getattr(model, "pool", None), getattr(model, "embed", None)
-    if not model.method.data.has_texts or (pool is None and plain is None):
+    from firth.core.model import Embeds, Pooled, Pools
+
+    if not model.method.data.has_texts or not isinstance(model, Pools | Embeds):
         raise does_not_embed(model, path)
+    if not isinstance(model, Pools):
+        plain = model.embed
+        return lambda texts: (plain(texts), 0)
+    pool: Callable[..., Pooled] = model.pool  # a BERT takes device and precision too
 
     def embed(texts: list[str]) -> tuple[Matrix, int]:
-        if pool is None:
-            assert plain is not None
-            return plain(texts), 0
         pooled = pool(texts, **engine)
         return pooled.matrix, int(pooled.unknown.sum())
 
@@ -156,7 +158,7 @@ def unusual_precision(engine: dict[str, str]) -> str | None:
 
 def open_or_create(
     location: IndexLocation,
-    model: Any,
+    model: Model,
     path: str,
     texts: Corpus,
     engine: dict[str, str],
@@ -188,7 +190,7 @@ def open_or_create(
                 reason=reason,
             )
         location.remove()
-    dim = int(model.embed(["a"], **engine).shape[1])
+    dim = int(embedding(model, path, engine)(["a"])[0].shape[1])
     if dim > MAX_DIM:
         raise FirthError(
             "unsupported_model",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from firth.cli.common import (
@@ -32,11 +30,12 @@ def command(path: str, table: str, k: int, output: str | None, errors: str | Non
     The error of a number is (x − x̂)², in units of its column's scale; that of a category is −log p.
     """
     from firth.data.table import Table
+    from firth.tables.table_model import MeasuresErrors
 
     protect_inputs(output, path, table)
     protect_inputs(errors, path, table)
-    model: Any = open_model(path)
-    if not hasattr(model, "errors"):
+    model = open_model(path)
+    if not isinstance(model, MeasuresErrors):
         raise unsupported(model, path, "does not reconstruct rows", "autoencoder and vae models do.")
     rows = model.open(open_table_input(table))
     if not len(rows):

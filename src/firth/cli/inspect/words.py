@@ -166,7 +166,7 @@ def write_static(
 
 def write_words(model: Any, corpus: Any, output: str | None, settings: dict[str, Any]) -> dict[str, Any]:
     """Write the words of each text with their vectors as JSON lines, and return the counts."""
-    from firth.transformers.contextual_words import TooLongError
+    from firth.core.long_texts import TooLongError
 
     texts = words = 0
     documents = iter(corpus)
@@ -175,7 +175,7 @@ def write_words(model: Any, corpus: Any, output: str | None, settings: dict[str,
             try:
                 contextual = model.word_vectors([text for _, text in batch], **settings)
             except TooLongError as error:
-                raise TooLongError(error.number, error.tokens, error.max_text_tokens, batch[error.number][0]) from None
+                raise error.named(f"Text {batch[error.number][0]}") from None
             for (key, _), each in zip(batch, contextual, strict=True):
                 head = {"key": key, "words": each.words, "offsets": each.offsets}
                 rows = ", ".join("[" + ", ".join(f"{number:.9g}" for number in row) + "]" for row in each.vectors)

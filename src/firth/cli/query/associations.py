@@ -27,8 +27,10 @@ def command(path: str, word: str, k: int, by: str, min_count: float, as_json: bo
 
     The table has PMI (in bits), NPMI (from -1 to 1) and the count of each pair. MODEL was trained by pmi.
     """
+    from firth.words.pmi import PMIModel
+
     model = open_model(path)
-    if not hasattr(model, "associations"):
+    if not isinstance(model, PMIModel):
         raise unsupported(model, path, "has no co-occurrence counts", "Train a model with `firth train pmi`.")
     associations = model.associations(word, k, by=by, min_count=min_count)
     if as_json:

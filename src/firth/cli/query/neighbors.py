@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +106,10 @@ def warn_if_similar(vectors: Vectors, restrict: int | None) -> None:
 
 def check_other_tables(path: str, key: str) -> None:
     """Raise an error that names the table if a key is missing from the main table and another one has it."""
-    tables = getattr(open_model(path), "tables", {}) if Path(path).is_dir() else {}
+    from firth.core.model import HasVectors
+
+    model = open_model(path) if Path(path).is_dir() else None
+    tables: Mapping[str, Vectors] = model.tables if isinstance(model, HasVectors) else {}
     for name, table in tables.items():
         if key in table:
             raise FirthError(
@@ -120,11 +123,12 @@ def check_other_tables(path: str, key: str) -> None:
 
 def document_search(path: str) -> Callable[..., Hits]:
     """Return the function that finds the documents nearest to a text."""
+    from firth.core.model import FindsDocuments
+
     model = open_model(path)
-    search: Callable[..., Hits] | None = getattr(model, "neighbors", None)
-    if search is None:
+    if not isinstance(model, FindsDocuments):
         raise unsupported(model, path, "has no documents, which --texts searches")
-    return search
+    return model.neighbors
 
 
 def show(neighbors: dict[str, Hits], k: int, as_json: bool) -> None:

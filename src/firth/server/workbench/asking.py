@@ -13,7 +13,7 @@ from fastapi import Request
 
 from firth.core.errors import FirthError
 from firth.server.errors import RequestError
-from firth.server.models import Models, abilities
+from firth.server.models import Models, abilities, method_of
 
 MAX_TEXT = 20_000  # characters of a text
 MAX_KEY = 200  # characters of a word
@@ -25,7 +25,7 @@ def model_with(request: Request, name: str, ability: str, hint: str) -> Any:
     served: Models = request.app.state.models
     model = served.get(name)
     if ability not in abilities(model):
-        method = getattr(model, "method", None)
+        method = method_of(model)
         kind = "a file of vectors" if method is None else type(method).method_name()
         raise RequestError(400, f"{name} ({kind}) does not support this; {hint}.", field="model")
     return model

@@ -7,7 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.core.model import Generates, Model, Translates, base_model
+from firth.data.subword_tokenizer import HasSubwordTokenizer
 from firth.maps.attention import SPECIAL_TOKENS, visible
 from firth.server.errors import RequestError
 from firth.server.workbench.asking import MAX_TEXT, model_with, rounded
@@ -31,12 +32,12 @@ class HeadBody(AttentionBody):
 
 
 def attention_model(body: AttentionBody, request: Request) -> Any:
-    model: Any = model_with(request, body.model, "attends", "bert, gpt and seq2seq models have attention")
+    model = model_with(request, body.model, "attends", "bert, gpt and seq2seq models have attention")
     if not body.text.strip():
         raise RequestError(400, "The text is empty; enter a sentence.", field="text")
-    tokenizer: SubwordTokenizer = getattr(model, "base", model).tokenizer
+    assert isinstance(model, HasSubwordTokenizer)
     for text in (body.text, body.other or ""):  # before the network computes n² weights
-        check_tokens(len(tokenizer.ids_batch([text], special=False)[0]))
+        check_tokens(len(model.tokenizer.ids_batch([text], special=False)[0]))
     return model
 
 
@@ -65,12 +66,12 @@ def attention(body: AttentionBody, request: Request) -> dict[str, Any]:
     }
 
 
-def kind_of(model: Any) -> str:
+def kind_of(model: Model) -> str:
     """Return the kind of attention: cross (target to source), causal, or both (bidirectional)."""
-    base = getattr(model, "base", model)
-    if hasattr(base, "translate"):
+    base = base_model(model)
+    if isinstance(base, Translates):
         return "cross"
-    return "causal" if hasattr(base, "generate") else "both"
+    return "causal" if isinstance(base, Generates) else "both"
 
 
 @router.post("/attention/steps")

@@ -10,7 +10,6 @@ from typing import Any
 
 from firth.core import registry
 from firth.core.errors import FirthError
-from firth.core.foreign import MODULES
 from firth.core.options import options_of
 from firth.core.run import Run
 from firth.core.storage import CONFIG, TRAINING, read_json
@@ -18,6 +17,7 @@ from firth.core.train import COMMAND, UNFINISHED
 from firth.index.folder import MANIFEST
 from firth.server.workbench.training import command_words
 from firth.server.workspace import Workspace, folders_under
+from firth.transformers.huggingface_folder import MODULES
 
 MAX_BYTES = 4 << 20  # of a file that describes a run
 FLAG = re.compile(r"--(?:no-)?([a-z][a-z0-9-]*)(?:=(.*))?", re.DOTALL)

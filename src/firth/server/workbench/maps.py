@@ -21,6 +21,7 @@ from firth.core.errors import FirthError
 from firth.core.model import HasVectors
 from firth.core.run import Run
 from firth.core.vectors import Vectors
+from firth.data.vocabulary import HasVocabulary
 from firth.index import Index, snippet
 from firth.index.segment import KEY, TEXT, values_of
 from firth.maps.layout_files import read_layout, save_layout
@@ -89,7 +90,7 @@ def model_space(model: Any, table: str, path: Path) -> Space:
     if table not in tables:
         raise RequestError(404, f"{path.name} has no table {table[:80]!r}; it has: {', '.join(tables) or 'none'}.")
     vectors = first_rows(tables[table], MAX_POINTS)
-    counts = getattr(getattr(model, "vocabulary", None), "counts", np.zeros(0, dtype=np.int64))
+    counts = model.vocabulary.counts if isinstance(model, HasVocabulary) else np.zeros(0, np.int64)
     row_counts = counts[: len(vectors)] if len(counts) == len(tables[table]) else None
     return Space(model, vectors, tables[table], row_counts, home=(path, table) if path.is_dir() else None)
 

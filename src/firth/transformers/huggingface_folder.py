@@ -1,16 +1,19 @@
-"""Model folders of other libraries: their architecture, the method that opens them, their arrays."""
+"""Model folders of Hugging Face, sentence-transformers and Model2Vec: the method that opens them, and their arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
+from firth.core import registry
 from firth.core.errors import FirthError
-from firth.core.model import Model
-from firth.core.storage import CONFIG, FOREIGN_ARRAYS, TRAINING, read_arrays, read_json
+from firth.core.method import Method
+from firth.core.model import Model, base_model
+from firth.core.storage import CONFIG, FOREIGN_ARRAYS, TRAINING, read_arrays, read_json, saying_which
 
 METHODS = {"bert": "bert", "gpt2": "gpt", "model2vec": "distil"}  # model_type -> the method that opens the folder
 HEADS = {  # fine-tuned networks, by architecture
@@ -103,11 +106,35 @@ def foreign_method(config: Mapping[str, Any]) -> str:
     return methods[0] if methods else METHODS[config["model_type"]]
 
 
+def opener(folder: Path) -> Callable[[], Model] | None:
+    """Return what opens a folder of these libraries; None for other folders."""
+    config = foreign_config(folder)
+    return None if config is None else partial(open_network, folder, config)
+
+
+def open_network(folder: Path, config: Mapping[str, Any]) -> Model:
+    """Open the model in a folder with this config.json."""
+    with saying_which(folder):
+        method = registry.method(foreign_method(config))
+        model_class = method.model_class()
+        assert issubclass(model_class, OpensFolders)
+        return model_class.from_foreign(folder, config, method)
+
+
+@runtime_checkable
+class OpensFolders(Protocol):
+    """A model class that opens folders of these libraries."""
+
+    @classmethod
+    def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> Model:
+        """Open the folder with this config.json, with options of `method`."""
+
+
 def known_options(model: Model) -> dict[str, Any]:
     """The options of a model. For a network of another library only its architecture is known, not its training."""
     if model.training.get("source") not in METHODS:
         return model.method.options()
-    options = getattr(model, "base", model).method.options()  # the base network of a fine-tuned model
+    options = base_model(model).method.options()
     return {name: options[name] for name in SHAPE if name in options}
 
 
