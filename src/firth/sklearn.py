@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core import registry
+from firth.core.embedding import is_token_list
 from firth.core.errors import FirthError
 from firth.core.extras import how_to_install
 from firth.core.method import Method
@@ -28,7 +29,6 @@ from firth.core.options import build_settings, options_of
 from firth.core.run import Run
 from firth.core.vectors import unit_rows
 from firth.data.table import CellError, Table
-from firth.data.tokenizer import is_token_list
 
 try:
     from sklearn.base import BaseEstimator, TransformerMixin

@@ -156,19 +156,19 @@ def test_missing_buckets_count_as_zeros(trained):
 
 
 def test_texts_with_unseen_words(trained):
-    pooled = trained.pool(["the king", "the kingdomish q", "", "q"])
+    pooled = trained.embed_with_counts(["the king", "the kingdomish q", "", "q"])
     assert pooled.known.tolist() == [2, 2, 0, 0] and pooled.unknown.tolist() == [0, 1, 0, 1]
     expected = (trained.vectors["the"] + trained.vectors["kingdomish"]) / 2
     np.testing.assert_allclose(pooled.matrix[1], expected, atol=1e-6)
     assert not pooled.matrix[2:].any()
-    weighted = trained.pool(["the kingdomish"], smoothing=1e-3).matrix[0]
+    weighted = trained.embed_with_counts(["the kingdomish"], smoothing=1e-3).matrix[0]
     share = trained.vocabulary.counts[trained.vocabulary.id("the")] / trained.vocabulary.counts.sum()
     weight = 1e-3 / (1e-3 + share)
     expected = (weight * trained.vectors["the"] + trained.vectors["kingdomish"]) / (1 + weight)
     np.testing.assert_allclose(weighted, expected, atol=1e-6)
     assert np.array_equal(trained.embed(["the kingdomish"], smoothing=1e-3)[0], weighted)
     with refuses("invalid_value", option="smoothing", got=-1):
-        trained.pool(["the"], smoothing=-1)
+        trained.embed_with_counts(["the"], smoothing=-1)
 
 
 def test_words_that_are_not_utf8_are_counted(fasttext_files, tmp_path: Path):

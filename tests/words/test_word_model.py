@@ -22,7 +22,7 @@ def test_smoothing_weights_words_by_a_over_a_plus_p(model):
     counts, rows = model.vocabulary.counts, [model.vectors.row(word) for word in ("the", "king", "king")]
     weights = 0.1 / (0.1 + counts[rows] / counts.sum())
     expected = (weights[:, None] * model.vectors.matrix[rows]).sum(axis=0) / weights.sum()
-    pooled = model.pool(["the king unheard king"], smoothing=0.1)
+    pooled = model.embed_with_counts(["the king unheard king"], smoothing=0.1)
     np.testing.assert_allclose(pooled.matrix[0], expected, rtol=1e-6)
     assert (pooled.known.tolist(), pooled.unknown.tolist()) == ([3], [1])
     assert weights[0] < weights[1]
@@ -61,7 +61,7 @@ def test_without_smoothing_texts_are_plain_means(model):
 @pytest.mark.parametrize("wrong", [-1.0, math.nan, math.inf])
 def test_smoothing_must_be_finite_and_not_negative(model, wrong):
     with refuses("invalid_value", option="smoothing") as refused:
-        model.pool(["the king"], wrong)
+        model.embed_with_counts(["the king"], wrong)
     assert str(refused.value.values["got"]) == str(wrong)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
@@ -154,12 +153,12 @@ def unit_of(model: Any) -> str:
 
 
 def embedding_settings(model: Any, path: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `pool` or `pool_windows` of this model."""
+    """Return the further arguments of `embed_batches` of this model."""
     pooling = given_pooling(model, path, values)
     engine = given_engine(model, path, values)
-    if values["smoothing"] and "smoothing" not in inspect.signature(getattr(model, "pool", bool)).parameters:
+    if values["smoothing"] and "smoothing" not in getattr(model, "embedding_settings", ()):
         raise unsupported(model, path, "does not average word vectors, and --smoothing does not apply to it")
-    if not hasattr(model, "pool_windows"):
+    if not hasattr(model, "with_pooling"):
         return {"smoothing": values["smoothing"]} if values["smoothing"] else {}
     return {"pooling": model.with_pooling(**pooling).pooling, **engine}
 
@@ -277,11 +276,11 @@ def windows(texts: Corpus, progress: Progress, size: int, shards: Shards | None 
             some = list(islice(part, size))
 
 
-def count_rows(model: Any, batch: Batch, pooled: Any, pooling: Pooling | None) -> dict[str, int]:
+def count_rows(model: Any, batch: Batch, embedded: Any, pooling: Pooling | None) -> dict[str, int]:
     """Return the counts of a batch: rows, tokens, unknown tokens, empty and zero rows, truncated texts."""
-    read = pooled.known + pooled.unknown
-    counts = {"rows": len(batch.keys), unit_of(model): int(read.sum()), "unknown": int(pooled.unknown.sum())}
-    counts |= {"empty_rows": int((read == 0).sum()), "zero_rows": int(((pooled.matrix != 0).sum(axis=1) == 0).sum())}
+    read = embedded.known + embedded.unknown
+    counts = {"rows": len(batch.keys), unit_of(model): int(read.sum()), "unknown": int(embedded.unknown.sum())}
+    counts |= {"empty_rows": int((read == 0).sum()), "zero_rows": int(((embedded.matrix != 0).sum(axis=1) == 0).sum())}
     if pooling is not None:
         limit = (pooling.max_tokens or model.size.max_positions) - 2  # without [CLS] and [SEP]
         counts["cut_rows"] = int((read > limit).sum()) if pooling.long == "truncate" else 0
@@ -292,7 +291,9 @@ def batches(
     model: Any, documents: Iterable[Batch], path: str, settings: dict[str, Any]
 ) -> Iterator[tuple[Rows, dict[str, int]]]:
     """Yield embedded batches with their counts."""
-    if not hasattr(model, "pool"):
+    from firth.core.embedding import EmbedsTexts
+
+    if not isinstance(model, EmbedsTexts):
         raise does_not_embed(model, path)
     waiting: deque[Batch] = deque()
 
@@ -301,14 +302,10 @@ def batches(
             waiting.append(batch)
             yield batch.texts
 
-    if hasattr(model, "pool_windows"):
-        results = model.pool_windows(texts(), **settings)
-    else:
-        results = (model.pool(window, **settings) for window in texts())
-    for pooled in results:
+    for embedded in model.embed_batches(texts(), **settings):
         batch = waiting.popleft()
-        counts = count_rows(model, batch, pooled, settings.get("pooling"))
-        yield Rows(batch.keys, pooled.matrix, pooled.unknown.tolist()), counts
+        counts = count_rows(model, batch, embedded, settings.get("pooling"))
+        yield Rows(batch.keys, embedded.matrix, embedded.unknown.tolist()), counts
 
 
 def sparse_batches(model: Any, documents: Iterable[Batch], path: str) -> Iterator[tuple[Rows, dict[str, int]]]:

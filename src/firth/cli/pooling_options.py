@@ -67,7 +67,7 @@ def engine_flags(function: Function) -> Function:
 def given_engine(model: Any, path: str, values: Mapping[str, Any]) -> dict[str, str]:
     """Return the given device and precision, after checking that the model and the machine support them."""
     given = {name: values[name] for name in ("device", "precision") if values[name]}
-    if given and not hasattr(model, "pool_windows"):
+    if given and not hasattr(model, "with_pooling"):
         raise unsupported(model, path, f"is not a BERT, and --{next(iter(given))} does not apply to it")
     if given:
         from firth.transformers.text_encoder import resolve_engine

@@ -79,8 +79,8 @@ class Model(ABC):
 class Embeds(Protocol):
     """Turns inputs into vectors."""
 
-    def embed(self, inputs: Sequence[str]) -> NDArray[np.float32]:
-        """Return one row per input."""
+    def embed(self, inputs: Any, *, normalize: bool = False) -> NDArray[np.float32]:
+        """Return one row per input; `normalize` scales the rows to length 1."""
 
 
 @runtime_checkable

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.embedding import is_token_list
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.data import corpus_encoding, readers
 from firth.data.blocks import Block, Tags
 from firth.data.corpus import Corpus, FileSource, StreamSource, is_table_like
 from firth.data.token_lists import is_tokenized, peek_first
-from firth.data.tokenizer import NATIVE, Splitting, is_token_list
+from firth.data.tokenizer import NATIVE, Splitting
 from firth.data.tokenizer import tokenizer as tokenizer_named
 from firth.data.tokens import Text, Tokens, VocabularySettings, encode_text, vocabulary_of
 from firth.data.vocabulary import Vocabulary

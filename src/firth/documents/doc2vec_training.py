@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.embedding import EmbeddedTexts, check_texts
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Parts
@@ -28,7 +29,7 @@ from firth.documents.document_matrix import stored_keys
 from firth.kernels import predict as kernel
 from firth.kernels.predict_twin import GOLDEN, MASK, mix
 from firth.words.window_training import Training, random_table
-from firth.words.word_model import Phrases, Pooled, TextModel, Texts, check_texts
+from firth.words.word_model import Phrases, TextModel, Texts
 
 GROUP = 4  # tokens that share negative samples with mode=dbow
 # Initial learning rate of inference, as a share of that of training: output vectors are trained already. With this
@@ -188,7 +189,7 @@ class Doc2VecModel(TextModel):
             tables["contexts"] = Vectors(self._tokens, self.outputs, missing=self._missing_reason)
         return tables
 
-    def pool(self, texts: Texts, seed: int | None = None, threads: int = 0) -> Pooled:
+    def embed_with_counts(self, texts: Texts, seed: int | None = None, threads: int = 0) -> EmbeddedTexts:
         """Infer the vectors of new documents by training them to predict their words, with all other weights fixed.
 
         A vector depends only on the text and on `seed` (by default that of training), not on the other texts or the
@@ -198,7 +199,7 @@ class Doc2VecModel(TextModel):
         threads = threads or available_cores()
         ids, known, unknown = self.word_ids(texts, threads)
         seed = int(self.training.get("seed", 1)) if seed is None else seed
-        return Pooled(finite_rows(self.infer(ids, known, seed, threads), "Text"), known, unknown)
+        return EmbeddedTexts(finite_rows(self.infer(ids, known, seed, threads), "Text"), known, unknown)
 
     def infer(self, ids: NDArray[np.int32], lengths: NDArray[np.int64], seed: int, threads: int) -> Matrix:
         """Infer the vectors of texts given as concatenated word ids."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.embedding import EmbeddedTexts
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model, Parts
@@ -28,7 +29,7 @@ from firth.documents.document_matrix import (
 )
 from firth.kernels.sparse import multiply
 from firth.training.truncated_svd import rows_of, truncated_svd
-from firth.words.word_model import Phrases, Pooled, Texts
+from firth.words.word_model import Phrases, Texts
 
 
 class LSAModel(DocumentModel):
@@ -59,12 +60,12 @@ class LSAModel(DocumentModel):
         shares: NDArray[np.float64] = self.singular_values**2 / self.training["norm"] ** 2
         return shares
 
-    def pool(self, texts: Texts) -> Pooled:
+    def embed_with_counts(self, texts: Texts) -> EmbeddedTexts:
         """Fold in new documents: d Uₖ Σ^(p − 1). A document of the corpus gets its own vector."""
         weighted = self.weighted(texts)
         folded = multiply(rows_of(weighted.matrix), self.words.matrix)
         folded /= self.singular_values.astype(np.float32)
-        return Pooled(finite_rows(folded, "Text"), weighted.known, weighted.unknown)
+        return EmbeddedTexts(finite_rows(folded, "Text"), weighted.known, weighted.unknown)
 
     def parts(self) -> Parts:
         """Return the arrays and documents to store."""

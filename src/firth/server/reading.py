@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from firth.core.model import Embeds, Translates
+from firth.core.embedding import EmbedsTexts
+from firth.core.model import Translates
 from firth.core.vectors import Matrix
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.server.errors import RequestError
@@ -32,16 +33,16 @@ class TextReader:
     def __init__(self, model: Any, precision: str = "auto") -> None:
         self.model: Any = model
         self.precision = precision
-        if not isinstance(model, Embeds) or self.model.method.kind == "table":
+        if not isinstance(model, EmbedsTexts):
             raise RequestError(400, "This model does not embed texts.", field="model")
         tokenizer = getattr(getattr(model, "reader", model), "tokenizer", None)  # a static model has it in its reader
         self.tokenizer: SubwordTokenizer | None = tokenizer
         self.max_tokens: int | None = None  # None: no limit
         base = getattr(model, "base", model)
         if isinstance(base, Translates):
-            self.max_tokens = self.model.method.context - 1  # without the end token
-        elif hasattr(base, "room"):
-            self.max_tokens = base.room
+            self.max_tokens = self.model.method.context_length - 1  # without the end token
+        elif hasattr(base, "max_text_tokens"):
+            self.max_tokens = base.max_text_tokens
         self.dim = self.rows(self.read(["a"], "truncate").items).shape[1]  # also initializes what the model caches
 
     def read(self, inputs: Inputs, long: str) -> ReadInputs:
@@ -66,8 +67,8 @@ class TextReader:
             return [len(ids) + self.special_count for ids in self.tokenizer.ids_batch(texts, special=False)]
         if hasattr(self.model, "tokenize"):
             return [len(self.model.tokenize(text)) for text in texts]
-        pooled = self.model.pool(texts)
-        return np.asarray(pooled.known + pooled.unknown).tolist()  # type: ignore[no-any-return]
+        embedded = self.model.embed_with_counts(texts)
+        return np.asarray(embedded.known + embedded.unknown).tolist()  # type: ignore[no-any-return]
 
     def tokens(self, text: str, special: bool) -> list[dict[str, Any]]:
         """Return tokens in the format of text-embeddings-inference; offsets are characters, if available."""

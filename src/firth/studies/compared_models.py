@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from firth.core.embedding import EmbedsTexts
 from firth.core.errors import FirthError
 from firth.core.model import HasVectors, Model
 from firth.core.saved import load
@@ -158,15 +159,12 @@ def disk_size(path: Path) -> int:
 
 def embedding(model: Any) -> Embed | None:
     """Return the function that embeds texts with this model; None if it does not embed texts."""
-    pool, plain = getattr(model, "pool", None), getattr(model, "embed", None)
-    if model.method.kind in OTHER_KINDS or (pool is None and plain is None):
+    if not isinstance(model, EmbedsTexts):
         return None
 
     def embed(texts: Sequence[str]) -> tuple[Matrix, int, int]:
-        if pool is None:
-            return np.asarray(plain(texts)), 0, 0  # type: ignore[misc]
-        pooled = pool(texts)
-        return pooled.matrix, int(pooled.known.sum()), int(pooled.unknown.sum())
+        embedded = model.embed_with_counts(texts)
+        return embedded.matrix, int(embedded.known.sum()), int(embedded.unknown.sum())
 
     return embed
 

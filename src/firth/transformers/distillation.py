@@ -87,7 +87,7 @@ def learn(method: Any, data: Any, run: Run, start: Model | None) -> StaticModel:
         metrics |= {"texts": len(bags.texts), "loss": error}
     model = StaticModel(method, vocabulary.document, table, metrics)
     if len(held_out) > 2:
-        spearman = agreement(model.pool(held_out).matrix, sentence_vectors(teacher, held_out, method.precision, run))
+        spearman = agreement(model.embed(held_out), sentence_vectors(teacher, held_out, method.precision, run))
         metrics |= {"agreement": spearman} if math.isfinite(spearman) else {}  # undefined if all texts are equal
     metrics |= {"seconds": time.monotonic() - began, "teacher": repr(teacher), "seed": run.seed}
     return model

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core import registry
+from firth.core.embedding import EmbeddedTexts, check_texts
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
 from firth.core.model import Parts
@@ -26,16 +27,7 @@ from firth.formats.fasttext import FastTextArgs, FastTextFile, SparseRows
 from firth.kernels.product import CENTROIDS, ProductCodes, parts_of
 from firth.words.fasttext_quantization import quantize
 from firth.words.subword_training import Subwords
-from firth.words.word_model import (
-    Phrases,
-    Pooled,
-    TextModel,
-    Texts,
-    WordOptions,
-    average_words,
-    check_texts,
-    sif_weights,
-)
+from firth.words.word_model import Phrases, TextModel, Texts, WordOptions, average_words, sif_weights
 
 LOSSES = {"negative": "ns", "hierarchical": "hs", "softmax": "softmax"}  # Firth's name -> fastText's
 OBJECTIVES = {"skipgram": "sg", "cbow": "cbow"}
@@ -104,11 +96,11 @@ class FastTextModel(TextModel):
         composed = self.subwords.compose(self.table, [word], np.array([-1], dtype=np.int32))
         return composed.matrix[0] if composed.n_rows[0] else None
 
-    def pool(self, texts: Texts, smoothing: float = 0.0) -> Pooled:
+    def embed_with_counts(self, texts: Texts, smoothing: float = 0.0) -> EmbeddedTexts:
         """Return the mean word vector of each text, with vectors of unseen words composed from their n-grams.
 
-        A text without any vector gets zeros. `Pooled.unknown` counts words without a vector. `smoothing` weights words
-        as in `WordModel.pool`; words outside the vocabulary have frequency 0 and therefore the weight 1.
+        A text without any vector gets zeros. `unknown` counts words without a vector. `smoothing` weights words as in
+        `WordModel.embed_with_counts`; words outside the vocabulary have frequency 0 and therefore the weight 1.
         """
         check_texts(texts, lists=True)
         counts, ids = self.vocabulary.counts, self.vocabulary.ids
@@ -122,10 +114,6 @@ class FastTextModel(TextModel):
         rows = [[index for token in text if composed.n_rows[index := token_index[token]]] for text in tokens]
         weights = np.ones(len(unique_tokens)) if weights is None else weights
         return average_words(composed.matrix, rows, weights, [len(text) for text in tokens])
-
-    def embed(self, inputs: Texts, smoothing: float = 0.0) -> Matrix:
-        """Return one row per text (or list of its tokens): `pool` without the counts."""
-        return self.pool(inputs, smoothing).matrix
 
     def parts(self) -> Parts:
         """Return the arrays and documents to store."""

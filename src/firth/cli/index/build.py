@@ -128,16 +128,14 @@ def command(
 
 def embedding(model: Model, path: str, engine: dict[str, str]) -> Embed:
     """Return the function that embeds texts."""
-    pool, plain = getattr(model, "pool", None), getattr(model, "embed", None)
-    if model.method.kind == "table" or (pool is None and plain is None):
+    from firth.core.embedding import EmbedsTexts
+
+    if not isinstance(model, EmbedsTexts):
         raise does_not_embed(model, path)
 
     def embed(texts: list[str]) -> tuple[Matrix, int]:
-        if pool is None:
-            assert plain is not None
-            return plain(texts), 0
-        pooled = pool(texts, **engine)
-        return pooled.matrix, int(pooled.unknown.sum())
+        embedded = model.embed_with_counts(texts, **engine)
+        return embedded.matrix, int(embedded.unknown.sum())
 
     return embed
 
