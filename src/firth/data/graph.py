@@ -6,13 +6,14 @@ import hashlib
 import math
 import numbers
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.notebook import ShowsRows
 from firth.data.corpus import Note
 from firth.data.graph_files import Edges, collect, encode_node_pairs, read_graph
 from firth.data.table import Table, text_of
@@ -22,7 +23,7 @@ MOST_NODES = 2**31 - 2  # ids are int32
 SOURCES = "a file, edges (a, b) or (a, b, weight), a data frame with columns=…, a scipy.sparse matrix, a networkx graph"
 
 
-class Graph:
+class Graph(ShowsRows):
     """Nodes with text keys and their edges, in compressed sparse row format.
 
         Graph("edges.tsv")                                  # one edge per line: a b, or a b weight
@@ -131,6 +132,13 @@ class Graph:
             ),
         )
         return [Note(f"{count:,} {text}", code) for count, text, code in counted if count]
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[list[str]]]:
+        def row(node: int) -> list[str]:
+            linked = self.neighbors[self.starts[node] : self.starts[node + 1]]
+            return [self.keys[node], f"{len(linked):,}", ", ".join(self.keys[each] for each in linked[:10].tolist())]
+
+        return ["node", "degree", "neighbors"], map(row, range(len(self)))
 
     def __repr__(self) -> str:
         kind = ("directed" if self.directed else "undirected") + (", weighted" if self.weights is not None else "")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.notebook import ShowsRows
 from firth.data.interaction_files import Columns, frame_columns, read_columns, record_columns
 from firth.data.table import encode_distinct, text_of
 from firth.kernels.sparse import Rows
@@ -31,7 +32,7 @@ class Events(NamedTuple):
     times: NDArray[np.float64] | None
 
 
-class Interactions:
+class Interactions(ShowsRows):
     """User-item events (user, item, weight, time). The weight defaults to 1; times are optional.
 
         Interactions("plays.tsv")                             # columns by name or by position
@@ -124,6 +125,13 @@ class Interactions:
     def __len__(self) -> int:
         """Return the number of events."""
         return len(self.item_ids)
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[list[str]]]:
+        def row(user: int) -> list[str]:
+            items = self.item_ids[self.starts[user] : self.starts[user + 1]]
+            return [self.users[user], f"{len(items):,}", ", ".join(self.items[item] for item in items[:10].tolist())]
+
+        return ["user", "interactions", "items"], map(row, range(len(self.users)))
 
     def __repr__(self) -> str:
         return f"Interactions({len(self):,} of {len(self.users):,} users and {len(self.items):,} items)"

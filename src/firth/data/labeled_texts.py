@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from firth.core.embedding import is_token_list
 from firth.core.errors import FirthError
+from firth.core.notebook import ShowsRows
 from firth.core.run import Run
 from firth.data import corpus_encoding, readers
 from firth.data.blocks import Block, Tags
@@ -36,7 +37,7 @@ class Example(NamedTuple):
     labels: tuple[str, ...]
 
 
-class LabeledTexts:
+class LabeledTexts(ShowsRows):
     """Texts with labels, streamed and re-iterable.
 
     `sources` may be:
@@ -77,6 +78,13 @@ class LabeledTexts:
     def __iter__(self) -> Iterator[Example]:
         for example, _ in self.walk():
             yield example
+
+    def __repr__(self) -> str:
+        return f"LabeledTexts({'lists of tokens' if self.lists is not None else self.corpus})"
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[tuple[str | list[str], str]]]:
+        rereadable = isinstance(self.lists, Sequence) if self.lists is not None else self.corpus.rereadable
+        return ["text", "labels"], ((text, ", ".join(labels)) for text, labels in (self if rereadable else ()))
 
     def walk(self) -> Iterator[tuple[Example, int]]:
         """Yield (example, bytes of the sources read so far)."""

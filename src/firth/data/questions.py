@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from firth.core.errors import FirthError
+from firth.core.notebook import ShowsRows
 from firth.core.report import Report
 from firth.data.readers import find_files, open_decompressed
 from firth.data.table import Table
@@ -29,7 +30,7 @@ class Question(NamedTuple):
     starts: tuple[int | None, ...]  # character offset of each answer in the passage, if given
 
 
-class Questions:
+class Questions(ShowsRows):
     """Questions with passages.
 
         Questions("train-v1.1.json")                                    # the SQuAD format, optionally compressed
@@ -66,6 +67,13 @@ class Questions:
 
     def __iter__(self) -> Iterator[Question]:
         return iter(self.rows)
+
+    def __repr__(self) -> str:
+        return f"Questions({len(self):,} questions)"
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[list[str]]]:
+        rows = ([row.question, row.passage, ", ".join(row.answers)] for row in self.rows)
+        return ["question", "passage", "answers"], rows
 
     def fingerprint(self) -> str:
         """Return a hash of the questions and the dev data."""

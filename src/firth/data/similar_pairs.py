@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.notebook import ShowsRows
 from firth.core.report import Report
 from firth.data.corpus import UNITS, Corpus
 from firth.data.sentences import split_sentences
@@ -32,7 +33,7 @@ class Rows(NamedTuple):
         return len(self.sides[0])
 
 
-class SimilarPairs:
+class SimilarPairs(ShowsRows):
     """Training data for sentence embeddings.
 
         SimilarPairs("notes.txt", unit="sentence")                                    # single texts (SimCSE)
@@ -89,6 +90,15 @@ class SimilarPairs:
             raise FirthError("wrong_input", "Pairs are read from one table; got {got} sources.", got=len(sources))
         self.corpus = None
         self.table = Table(sources[0], columns=[*self.names, *([score] if score else [])], categories=self.names)
+
+    def __repr__(self) -> str:
+        if self.corpus is not None:
+            return f"SimilarPairs(single texts of {self.corpus!r})"
+        score = f", score {self.score!r}" if self.score else ""
+        return f"SimilarPairs({len(self.table):,} {'triplets' if len(self.names) == 3 else 'pairs'}{score})"
+
+    def _rows_shown(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        return self.table._rows_shown() if self.corpus is None else self.corpus._rows_shown()
 
     def rows(self, report: Report) -> Rows:
         """Return the rows without empty texts and, for single texts, without duplicates."""

@@ -7,13 +7,14 @@ import json
 import math
 import numbers
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.notebook import ROWS, ShowsRows
 from firth.data.readers import ICONV, column_hint
 from firth.data.table_files import read_table
 
@@ -38,7 +39,7 @@ class Codes(NamedTuple):
     levels: list[str]
 
 
-class Table:
+class Table(ShowsRows):
     """Rows with named columns, each numeric or a category.
 
         Table("people.csv")
@@ -104,6 +105,10 @@ class Table:
     def __len__(self) -> int:
         """Return the number of rows."""
         return self._rows
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+        columns = (column.slice(0, ROWS).to_pylist() for column in self._columns.values())
+        return [f"{name} ({self.kind(name)})" for name in self.names], zip(*columns, strict=True)
 
     def __repr__(self) -> str:
         shown_columns = ", ".join(f"{name} ({self.kind(name)})" for name in self.names[:5])

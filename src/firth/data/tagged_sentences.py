@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError
+from firth.core.notebook import ShowsRows
 from firth.data.readers import column_hint, find_files, format_and_compression, open_decompressed, text_lines
 from firth.data.table_files import read_table
 
@@ -21,7 +22,7 @@ class Sentence(NamedTuple):
     tags: tuple[str, ...]
 
 
-class TaggedSentences:
+class TaggedSentences(ShowsRows):
     """Sentences with one tag per word.
 
         TaggedSentences("train.conll")                             # one word per line, tag last; blank lines between
@@ -46,6 +47,13 @@ class TaggedSentences:
 
     def __iter__(self) -> Iterator[Sentence]:
         return iter(self.rows)
+
+    def __repr__(self) -> str:
+        return f"TaggedSentences({len(self):,} sentences)"
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[list[str]]]:
+        rows = ([" ".join(row.words), " ".join(row.tags)] for row in self.rows)
+        return ["words", "tags"], rows
 
     def fingerprint(self) -> str:
         """Return a hash of the sentences and the dev data."""

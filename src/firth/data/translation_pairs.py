@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError
+from firth.core.notebook import ShowsRows
 from firth.data.corpus import Corpus, is_table_like
 from firth.data.readers import format_and_compression
 
@@ -21,7 +22,7 @@ class Pair(NamedTuple):
     target: str
 
 
-class TranslationPairs:
+class TranslationPairs(ShowsRows):
     """Pairs of texts, streamed and re-iterable.
 
         TranslationPairs("train.de", "train.en")                        # parallel files, aligned line by line
@@ -67,6 +68,16 @@ class TranslationPairs:
                 "TranslationPairs reads files, data frames and iterables of pairs; got {got}.",
                 got=type(data[0]).__name__,
             )
+
+    def __repr__(self) -> str:
+        if self._sides is not None:
+            return f"TranslationPairs({self.names[0]} → {self.names[1]})"
+        count = f"{len(self._items):,} pairs" if isinstance(self._items, Sequence) else "pairs of an iterable"
+        return f"TranslationPairs({count})"
+
+    def _rows_shown(self) -> tuple[list[str], Iterable[Pair]]:
+        rereadable = self._sides is None or all(side.rereadable for side in self._sides)
+        return ["source", "target"], self if rereadable else ()
 
     def __iter__(self) -> Iterator[Pair]:
         """Yield all pairs, including those with an empty text."""

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
+from firth.core.notebook import html_lines, html_table
 
 CLEAR = 1.64  # standard errors
 HEADS = ("logistic", "ridge", "mlp")
+NOTHING_LEARNED = "nothing was learned: this is not clearly better than the baseline"
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,22 @@ class FeatureResult:
             f"{name} {mean:.3f} ± {deviation:.3f} (baseline {self.baseline[name]:.3f}{linear[name]})"
             for name, (mean, deviation) in self.metrics.items()
         )
-        nothing = "" if self.learned else "; nothing was learned: this is not clearly better than the baseline"
-        return f"{self.rows:,} rows × {self.features:,} features, {self.head}, {self.folds} folds: {listed}{nothing}"
+        nothing = "" if self.learned else f"; {NOTHING_LEARNED}"
+        return f"{self._data()}: {listed}{nothing}"
+
+    __repr__ = __str__
+
+    def _data(self) -> str:
+        return f"{self.rows:,} rows × {self.features:,} features, {self.head}, {self.folds} folds"
+
+    def _repr_html_(self) -> str:
+        others = {"baseline": self.baseline, **({} if self.tfidf is None else {"tf-idf": self.tfidf})}
+        rows = [
+            [name, f"{mean:.3f} ± {deviation:.3f}", *(f"{other[name]:.3f}" for other in others.values())]
+            for name, (mean, deviation) in self.metrics.items()
+        ]
+        lines = html_lines(self._data(), "" if self.learned else f"{NOTHING_LEARNED}.".capitalize())
+        return html_table(["metric", "mean", *others], rows, numbers=range(1, 4)) + lines
 
 
 def features(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from firth.core.embedding import EmbedsTexts
 from firth.core.errors import FirthError
 from firth.core.vectors import Matrix
 
@@ -42,7 +43,7 @@ def explain(model: Any, query: str, text: str, k: int = 5) -> list[Contribution]
 def word_vectors(model: Any, text: str) -> tuple[Counter[str], Matrix]:
     """Return the counts of a text's in-vocabulary words, and their vectors."""
     tokenize, vectors = getattr(model, "tokenize", None), getattr(model, "vectors", None)
-    if tokenize is None or vectors is None or not hasattr(model, "pool"):
+    if tokenize is None or vectors is None or not isinstance(model, EmbedsTexts):
         raise not_explainable(model)
     counts: Counter[str] = Counter()
     rows = []
