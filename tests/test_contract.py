@@ -171,6 +171,8 @@ def test_it_is_found_by_name_and_described_in_a_line(method):
     assert registry.method(name) is method and getattr(firth, method.__name__) is method
     assert method.summary and "\n" not in method.summary and len(method.summary) <= 110
     assert not method.summary.endswith(".") and method.__doc__
+    assert 1 <= len(method.limits) <= 3  # for the model card
+    assert all(limit[0].isupper() and limit.endswith(".") and len(limit) <= 120 for limit in method.limits)
 
 
 @every_method

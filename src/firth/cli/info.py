@@ -42,6 +42,7 @@ def command(path: str, as_json: bool) -> None:
 
 def model_fields(path: str) -> dict[str, Any]:
     """Return the method, tables, options and training metrics of a model."""
+    from firth.core.card import card_values
     from firth.core.foreign import foreign_config, known_options
     from firth.core.model import HasVectors
     from firth.core.saved import read_config
@@ -62,6 +63,7 @@ def model_fields(path: str) -> dict[str, Any]:
         "pooling": pooling_fields(getattr(model, "base", model)),
         "options": known_options(model),
         "training": training,
+        "card": card_values(model),
     }
     if config is None:
         return {**fields, "bytes": sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())}
@@ -226,7 +228,7 @@ def flatten(fields: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         elif name == "epochs" and isinstance(value, list):
             flat[f"{prefix}loss by epoch"] = "  ".join(f"{epoch['loss']:.4f}" for epoch in value)
         elif isinstance(value, list | tuple):
-            flat[prefix + name] = ", ".join(map(str, value))
+            flat[prefix + name] = (" " if name == "limits" else ", ").join(map(str, value))  # limits are sentences
         elif isinstance(value, bool):
             flat[prefix + name] = "yes" if value else "no"
         else:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,11 @@ class Weights(NamedTuple):
 class DocumentOptions(WordOptions):
     """Options of methods that count words in documents."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "A document is a bag of words: word order is ignored.",
+        "Words outside the vocabulary are ignored.",
+        "Documents without common words have similarity 0, even if they mean the same.",
+    )
     min_count: int = option(1, "minimum count of a word", low=1)
 
     @abstractmethod

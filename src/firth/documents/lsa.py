@@ -100,6 +100,11 @@ class LSAModel(DocumentModel):
 class LSA(WeightOptions):
     """Rank-`dim` approximation of the weighted words × documents matrix: A ≈ U Σ Vᵀ."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "A document is a bag of words: word order is ignored.",
+        "Words outside the vocabulary are ignored.",
+        "A word has one vector for all its meanings.",
+    )
     summary: ClassVar[str] = "dense vectors of words and documents: truncated SVD of tf-idf"
     model: ClassVar[type[Model]] = LSAModel
 

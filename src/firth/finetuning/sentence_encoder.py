@@ -9,6 +9,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.finetuning.finetuning_options import INHERITED
 from firth.training.network_options import GradientOptions, model_in, torch_module
 
 
@@ -21,6 +22,10 @@ class SentenceEncoder(GradientOptions):
     twice with different dropout, which gives the pair (SimCSE).
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        INHERITED,
+        "Similarity means what the training pairs made similar: topic, paraphrase or answer.",
+    )
     summary: ClassVar[str] = "better sentence vectors, by fine-tuning a BERT on texts, pairs or triplets"
     kind: ClassVar[str] = "alike"
     needs_start: ClassVar[bool] = True

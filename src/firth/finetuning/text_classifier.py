@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.finetuning.finetuning_options import TuningOptions
+from firth.finetuning.finetuning_options import INHERITED, TuningOptions
 from firth.training.network_options import model_in, torch_module
 
 
@@ -20,6 +20,11 @@ class TextClassifier(TuningOptions):
     Maximizes Σ log softmax(C Wᵀ) of the correct labels, where C are the network's vectors of the texts.
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        INHERITED,
+        "Only labels of the training data can be predicted, also for texts to which none applies.",
+        "Probabilities are not calibrated.",
+    )
     summary: ClassVar[str] = "labels of texts or pairs of texts, by fine-tuning a BERT or GPT"
     kind: ClassVar[str] = "examples"
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.finetuning.finetuning_options import TuningOptions
+from firth.finetuning.finetuning_options import INHERITED, TuningOptions
 from firth.training.network_options import model_in, torch_module
 
 
@@ -20,6 +20,10 @@ class TextRegressor(TuningOptions):
     Minimizes Σ (C · w + b − number)², where C are the network's vectors of the texts.
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        INHERITED,
+        "Numbers outside the range of the training data are unlikely to be predicted.",
+    )
     summary: ClassVar[str] = "a number per text or pair of texts, by fine-tuning a BERT or GPT"
     kind: ClassVar[str] = "examples"
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.finetuning.finetuning_options import TuningOptions
+from firth.finetuning.finetuning_options import INHERITED, TuningOptions
 from firth.training.network_options import model_in, torch_module
 
 
@@ -20,6 +20,10 @@ class TokenClassifier(TuningOptions):
     Maximizes Σ log softmax(T Wᵀ) of the words' correct tags, where T is the BERT's vector of a word's first subword.
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        INHERITED,
+        "Only tags of the training data can be predicted.",
+    )
     summary: ClassVar[str] = "tags of words, such as named entities and parts of speech, by fine-tuning a BERT"
     kind: ClassVar[str] = "tagged words"
 

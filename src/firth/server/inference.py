@@ -219,7 +219,7 @@ def predictions(request: Request, body: PredictBody) -> Response:
 
 def count_truncated(model: Any, texts: list[Any], long: str) -> int:
     """Return how many texts or pairs exceed the model's maximum length; with long="refuse" they are refused."""
-    max_tokens: int | None = getattr(model, "most", None)
+    max_tokens: int | None = getattr(model, "max_length", None)
     if max_tokens is None:
         return 0
     parts = [[text] if isinstance(text, str) else list(text) for text in texts]

@@ -23,6 +23,11 @@ Kind = TypeVar("Kind", bound=type)
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")  # of translators, with the ids 0 to 3
 STEPS, MIN_BATCH, MAX_BATCH = 1000, 512, 8192  # steps per run and tokens per step, if batch_tokens is not set
 MAX_HIDDEN_SIZE = 65536
+#: Limits for model cards.
+UNUSUAL_ROWS = "Codes are only meaningful for rows like those of the training data; others are reconstructed badly."
+NEW_ITEMS = "Items unseen in training cannot be recommended (cold start)."
+NEW_USERS = "Users without a history get no personal recommendations."
+EXPOSURE = "Interactions reflect what users were shown, so popular items are favored."
 
 
 def torch_module(name: str) -> Any:
@@ -151,6 +156,7 @@ def hidden_sizes_of(method: Any) -> tuple[int, ...]:
 class CompressingOptions(RowOptions):
     """Options of autoencoders of tables."""
 
+    limits: ClassVar[tuple[str, ...]] = (UNUSUAL_ROWS,)
     kind: ClassVar[str] = "table"
     min_rows: ClassVar[int] = 2
     accepts_missing: ClassVar[bool] = True  # missing cells and unseen categories
@@ -179,6 +185,11 @@ class CompressingOptions(RowOptions):
 class UserOptions(RowOptions):
     """Options of autoencoders of user histories."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        NEW_ITEMS,
+        NEW_USERS,
+        EXPOSURE,
+    )
     kind: ClassVar[str] = "ratings"
 
     epochs: int = option(100, "passes over the users", low=1)

@@ -31,6 +31,10 @@ NATIVE_MIN_CHARACTERS = 1 << 20  # shorter texts are encoded in Python, without 
 Phrases = Sequence[Sequence[Sequence[Any]]]  # the joined pairs of words, for each pass
 Texts = Sequence[str | Sequence[str]]  # texts, or lists of their tokens
 AnyWordOptions = TypeVar("AnyWordOptions", bound="WordOptions")
+#: Limits of word vectors, for model cards.
+ONE_SENSE = "A word has one vector for all its meanings."
+UNSEEN_WORDS = "Words outside the vocabulary have no vector and are left out of text vectors."
+WORD_ORDER = "The vector of a text is the mean of its word vectors, so word order is ignored."
 WHITESPACE = Splitting("whitespace", lowercase=False)  # fallback for vocabularies of token lists
 
 
