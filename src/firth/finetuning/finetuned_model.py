@@ -65,6 +65,7 @@ class TunedModel(EmbedsTexts, Model):
 
     @property
     def tokenizer(self) -> SubwordTokenizer:
+        """The tokenizer of the base."""
         return self.base.tokenizer
 
     @property
@@ -76,10 +77,12 @@ class TunedModel(EmbedsTexts, Model):
 
     @property
     def vectors(self) -> Vectors:
+        """The token embeddings of the fine-tuned base."""
         return self.base.vectors
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The tables of vectors of the fine-tuned base."""
         return self.base.tables
 
     def embed_with_counts(self, texts: Sequence[str], *args: Any, **settings: Any) -> EmbeddedTexts:

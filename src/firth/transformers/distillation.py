@@ -40,6 +40,7 @@ from firth.kernels.sparse import Rows, multiply
 from firth.transformers.bert_model import BertModel
 from firth.transformers.static_model import OtherTokens, StaticModel, native_reader
 from firth.transformers.text_encoder import WINDOW, Ids, resolve_engine
+from firth.words.word_model import sif_weights
 
 ROUNDS = 10  # maximum iterations of conjugate gradients; more do not help
 HELD_OUT = 500  # maximum number of sentences, or a twentieth of them
@@ -158,15 +159,14 @@ def reader_of(document: dict[str, Any], tokens: Sequence[str]) -> WordPieces | O
 
 
 def frequency_weights(tokens: int, smoothing: float, counts: NDArray[np.int64] | None) -> NDArray[np.float64]:
-    """Return the token weights a / (a + p).
+    """Return the SIF weights of tokens, from their counts or ranks.
 
     Without counts, p is proportional to 1 / rank (Zipf), because BERT's tokens are nearly in the order of frequency.
     With counts, a token that does not occur counts as half an occurrence.
     """
-    if not smoothing:
-        return np.ones(tokens)
     seen = 1 / np.arange(2, tokens + 2) if counts is None else np.maximum(counts, 0.5)
-    return np.asarray(smoothing / (smoothing + seen / seen.sum()))
+    weights = sif_weights(seen, float(seen.sum()), smoothing)
+    return np.ones(tokens) if weights is None else weights
 
 
 def teach(

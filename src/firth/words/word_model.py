@@ -234,7 +234,7 @@ class TextModel(EmbedsTexts, Model):
         return vocabulary
 
 
-def sif_weights(counts: NDArray[Any], total: int, smoothing: float) -> NDArray[np.float64] | None:
+def sif_weights(counts: NDArray[Any], total: float, smoothing: float) -> NDArray[np.float64] | None:
     """Return the SIF weights a / (a + p) of words with these counts (Arora et al. 2017, eq. 3), None for a = 0.
 
     `smoothing` is a, and p = count / total is the frequency of a word in the training corpus.
@@ -246,7 +246,7 @@ def sif_weights(counts: NDArray[Any], total: int, smoothing: float) -> NDArray[n
             option="smoothing",
             got=smoothing,
         )
-    return smoothing / (smoothing + counts / max(1, total)) if smoothing else None
+    return smoothing / (smoothing + counts / (total or 1)) if smoothing else None
 
 
 def average_words(
