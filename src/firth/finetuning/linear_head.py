@@ -16,7 +16,6 @@ from firth.core.linear_heads import LinearMap, fit_linear
 from firth.core.method import Method
 from firth.core.model import Model, Parts
 from firth.core.options import build_settings
-from firth.core.report import Report, Silence
 from firth.core.run import Run
 from firth.core.stored import check_arrays, check_texts_of
 from firth.core.vectors import Matrix
@@ -139,7 +138,7 @@ class LinearClassifierModel(LinearHead):
     head = "logistic"
 
     def predict(
-        self, texts: Sequence[Any], k: int = 1, threshold: float = 0.0, columns: Any = None, report: Report = Silence()
+        self, texts: Sequence[Any], k: int = 1, threshold: float = 0.0, columns: Any = None
     ) -> list[list[tuple[str, float]]]:
         """Return the k most probable labels of each text, most probable first.
 
@@ -170,7 +169,7 @@ class LinearRegressorModel(LinearHead):
 
     head = "ridge"
 
-    def estimate(self, texts: Sequence[Any], columns: Any = None, report: Report = Silence()) -> NDArray[np.float32]:
+    def estimate(self, texts: Sequence[Any], columns: Any = None) -> NDArray[np.float32]:
         """Return one predicted number per text."""
         return self.outputs(texts, columns)[:, 0].astype(np.float32)
 
