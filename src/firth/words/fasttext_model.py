@@ -61,18 +61,18 @@ class FastTextModel(TextModel):
                 got=len(table),
             )
         self.table, self.outputs, self.subwords = table, outputs, subwords
-        self.words = len(table) - subwords.rows
+        self.n_words = len(table) - subwords.rows  # rows of words; the others are of n-grams
 
     @cached_property
     def vectors(self) -> Vectors:
         """Vectors of the vocabulary, one row per word."""
-        word_rows = np.arange(self.words, dtype=np.int32)
-        if len(self.vocabulary) != self.words:
+        word_rows = np.arange(self.n_words, dtype=np.int32)
+        if len(self.vocabulary) != self.n_words:
             raise FirthError(
                 "damaged_model",
                 "The vocabulary has {n_vocabulary:,} words, but the table has rows for {words:,}.",
                 n_vocabulary=len(self.vocabulary),
-                words=self.words,
+                words=self.n_words,
             )
         composed = self.subwords.compose(self.table, self.vocabulary.tokens, word_rows, available_cores())
         return Vectors(self._tokens, composed.matrix, missing=self._missing_reason, compose=self.compose)
@@ -80,7 +80,7 @@ class FastTextModel(TextModel):
     @property
     def tables(self) -> Mapping[str, Vectors]:
         """The word vectors, and the context vectors unless the loss is hierarchical."""
-        if len(self.outputs) != self.words:  # rows of outputs are inner nodes of the Huffman tree, not words
+        if len(self.outputs) != self.n_words:  # rows of outputs are inner nodes of the Huffman tree, not words
             return {"words": self.vectors}
         return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._missing_reason)}
 
@@ -205,10 +205,10 @@ class FastTextModel(TextModel):
         args = args_of(self)
         outputs = self.outputs
         if args.loss == "hs":
-            outputs = np.concatenate([-outputs, np.zeros((self.words - len(outputs), args.dim), dtype=np.float32)])
+            outputs = np.concatenate([-outputs, np.zeros((self.n_words - len(outputs), args.dim), dtype=np.float32)])
         table, pruned = self.table, None
         if (np.diff(order) < 0).any():
-            rows = np.concatenate([order, np.arange(self.words, len(table))])
+            rows = np.concatenate([order, np.arange(self.n_words, len(table))])
             table = table.rows(rows) if isinstance(table, ProductCodes) else table[rows]
             outputs = outputs if args.loss == "hs" else outputs[order]
         inputs: Matrix | SparseRows | ProductCodes = table
@@ -216,7 +216,7 @@ class FastTextModel(TextModel):
         if bucket_ids is not None and isinstance(table, ProductCodes):
             pruned = np.stack([bucket_ids, np.arange(len(bucket_ids), dtype=np.int32)], axis=1)
         elif bucket_ids is not None and not isinstance(table, ProductCodes):
-            inputs = SparseRows(table[: self.words], table[self.words :], bucket_ids, args.bucket)
+            inputs = SparseRows(table[: self.n_words], table[self.n_words :], bucket_ids, args.bucket)
         return FastTextFile(
             args=args,
             words=[vocabulary.tokens[word].encode() for word in order],
@@ -249,7 +249,7 @@ class FastTextModel(TextModel):
 
     def __repr__(self) -> str:
         quantized = ", quantized" if isinstance(self.table, ProductCodes) else ""
-        rows = f"{self.words:,} words and {self.subwords.rows:,} n-gram rows"
+        rows = f"{self.n_words:,} words and {self.subwords.rows:,} n-gram rows"
         return f"FastText model: {rows} × {self.table.shape[1]}{quantized}"
 
 

@@ -134,15 +134,15 @@ class SubwordTraining(Training):
         inputs[:, : method.dim] = (inputs[:, : method.dim] - 0.5) * (2 / method.dim)
         outputs = kernel.new_table(max(1, words - 1) if method.loss == "hierarchical" else words, method.dim)
         if start is not None:
-            inputs[: start.words, : method.dim] = start.table[: start.words]
+            inputs[: start.n_words, : method.dim] = start.table[: start.n_words]
             start_buckets = start.subwords.bucket_ids
             bucket_positions = (
                 slice(None) if start_buckets is None or ids is None else np.searchsorted(ids, start_buckets)
             )
-            inputs[words:, : method.dim][bucket_positions] = start.table[start.words :]
+            inputs[words:, : method.dim][bucket_positions] = start.table[start.n_words :]
             # Nodes of a Huffman tree cannot be reused in another tree.
-            if len(start.outputs) == start.words and method.loss != "hierarchical":
-                outputs[: start.words, : method.dim] = start.outputs
+            if len(start.outputs) == start.n_words and method.loss != "hierarchical":
+                outputs[: start.n_words, : method.dim] = start.outputs
         return inputs, outputs
 
     def task(self) -> kernel.Task:
