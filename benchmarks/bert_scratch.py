@@ -183,7 +183,7 @@ def reading(model: BertModel) -> Embed:
         results: Ways = {}
         for how in ("mean", "cls", "max"):
             every = Pooling(how=how, layers=tuple(range(last + 1)), combine="concat")
-            rows = np.asarray(model.embed(texts, every)).reshape(len(texts), last + 1, -1)
+            rows = np.asarray(model.embed(texts, pooling=every)).reshape(len(texts), last + 1, -1)
             for layer in range(last, 0 if how == "cls" else -1, -1):  # [CLS] is the same in every input
                 results[MEAN if (how, layer) == ("mean", last) else f"{how}, layer {layer}"] = rows[:, layer]
             if how == "mean":

@@ -152,7 +152,7 @@ def main() -> None:
     for name, metrics in quality.items():
         print(name, metrics, flush=True)
     texts = draw_sentences(corpus, given.speed_texts, seed=7)
-    known = fitted.pool(texts).known
+    known = fitted.embed_with_counts(texts).known
     results = {
         "quality": quality,
         "speed": speeds(embeds, texts, given.rounds),

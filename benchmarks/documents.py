@@ -157,7 +157,7 @@ def firth_vectors(texts: Texts, mode: str, seed: int, epochs: int) -> tuple[Any,
     run = firth.Run(threads=THREADS, seed=seed)
     model = method(mode, epochs).fit(firth.Corpus(texts.files["train"]), run)
     began = time.perf_counter()
-    inferred = model.pool(texts.lines("inferred"), threads=THREADS).matrix
+    inferred = model.embed_with_counts(texts.lines("inferred"), threads=THREADS).matrix
     return model.documents.matrix, inferred, time.perf_counter() - began
 
 

@@ -21,6 +21,7 @@ from tiny import tiny_bert
 import firth
 from firth.cli.train import train_command
 from firth.core import registry
+from firth.core.embedding import EmbedsTexts
 from firth.core.model import (
     Answers,
     Contextual,
@@ -35,7 +36,8 @@ from firth.core.model import (
     TagsWords,
 )
 from firth.core.options import Option, options_of
-from firth.core.report import Nothing
+from firth.core.report import Nothing, Silence
+from firth.core.vectors import unit_rows
 
 #: Models this small learn nothing, and say so.
 pytestmark = [
@@ -124,6 +126,8 @@ def test_it_is_found_by_name_and_described_in_a_line(method):
     assert registry.method(name) is method and getattr(firth, method.__name__) is method
     assert method.summary and "\n" not in method.summary and len(method.summary) <= 110
     assert not method.summary.endswith(".") and method.__doc__
+    assert 1 <= len(method.limits) <= 3  # for the model card
+    assert all(limit[0].isupper() and limit.endswith(".") and len(limit) <= 120 for limit in method.limits)
 
 
 @every_method
@@ -218,14 +222,68 @@ def test_texts_without_known_words_have_a_vector(method):
     rows = model.embed(["", "zzyzx qwfpgj", "the king"])
     assert rows.shape[0] == 3 and rows.dtype == np.float32 and np.isfinite(rows).all()
     assert model.embed([]).shape == (0, rows.shape[1])
-    with pytest.raises(firth.FirthError):
-        model.embed("one text, not a list")
-    for no_list in ((text for text in ["the king"]), pd.DataFrame({"text": ["the king"]})):
-        with refuses("invalid_type", got=type(no_list).__name__):
-            model.embed(no_list)
+    for no_texts in (pd.DataFrame({"text": ["the king"]}), {"a text": 1}, 3, b"the king"):
+        with refuses("invalid_type", got=type(no_texts).__name__):
+            model.embed(no_texts)
     for missing in (None, float("nan")):
         with refuses("invalid_type", path=1):
             model.embed(["the king", missing])
+
+
+class Steps(Silence):
+    """Records the progress that a call reports."""
+
+    def __init__(self) -> None:
+        self.total, self.steps, self.ended = 0.0, list[float](), False
+
+    def begin(self, task: str, total: float, unit: str) -> None:
+        self.total = total
+
+    def step(self, done: float, **metrics: float) -> None:
+        self.steps.append(done)
+
+    def end(self) -> None:
+        self.ended = True
+
+
+@pytest.mark.parametrize(
+    "method", [method for method in METHODS.values() if issubclass(method.model_class(), EmbedsTexts)]
+)
+def test_embed_accepts_one_text_a_list_and_a_stream(method, monkeypatch):
+    model = fitted(method)
+    texts = ["the king sleeps", "", "a sword", "the river", "zzyzx"]
+    rows = model.embed(texts)
+    for text, row in zip(texts, rows, strict=True):
+        one = model.embed(text)
+        assert one.shape == row.shape and np.allclose(one, row, atol=1e-5)
+    monkeypatch.setattr(method.model_class(), "batch_texts", 2)
+    read = list[str]()
+    stream = (read.append(text) or text for text in texts)
+    assert np.allclose(model.embed(stream), rows, atol=1e-5) and read == texts
+    assert np.allclose(model.embed(firth.Corpus(texts)), model.embed(list(texts)), atol=1e-5)
+    lengths = np.linalg.norm(model.embed(texts, normalize=True), axis=1)
+    assert np.allclose(lengths, np.linalg.norm(rows, axis=1) > 0, atol=1e-5)
+    progress = Steps()
+    assert len(model.embed(texts, report=progress)) == 5 and progress.ended
+    assert progress.total == 5 and progress.steps[-1] == 5
+    with refuses("unknown_option", name="normalise"):
+        model.embed(texts, normalise=True)
+    with refuses("invalid_type", path=3):
+        model.embed(iter(["the king", "", "a sword", 7]))
+    lists = [text.split() for text in texts]
+    if model.accepts_token_lists:
+        assert model.embed(lists).shape == rows.shape
+    else:
+        with refuses("invalid_type", path=0):
+            model.embed(lists)
+    assert isinstance(model, Embeds) and model.embed_with_counts(texts).matrix.shape == rows.shape
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS.values() if method.data is firth.Table])
+def test_rows_of_a_table_can_be_normalized(method):
+    model, table = fitted(method), sample_of(method).inputs()
+    rows, unit = model.embed(table), model.embed(table, normalize=True)
+    assert np.allclose(unit, unit_rows(rows)) and not np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +328,7 @@ def test_a_missing_or_unsuitable_start_is_refused(method):
     with refuses("missing_start"):
         small(method).fit(data_of(method))
     with refuses("incompatible_start"):
-        small(method).fit(data_of(method), start=firth.Counts().fit(sentences()))
+        small(method).fit(data_of(method), start=firth.OneHot().fit(numbers(22)))
 
 
 REFUSED = ("unsupported_start", "incompatible_start", "missing_start")
@@ -304,5 +362,6 @@ def test_start_is_refused_or_continued_from(method):
 @every_method
 def test_a_start_of_another_kind_is_refused(method):
     with pytest.raises(firth.FirthError) as refused:
-        small(method).fit(data_of(method), start=firth.Counts().fit(sentences()[:9]))
+        other = firth.OneHot().fit(numbers(22)) if method.needs_start else firth.Counts().fit(sentences()[:9])
+        small(method).fit(data_of(method), start=other)
     assert refused.value.code in REFUSED

@@ -99,6 +99,8 @@ READERS = (
 INDEX_TESTS = ("tests/index/*", "tests/kernels/test_search.py")
 
 NAMES = (
+    Name("Pooled", "EmbeddedTexts"),
+    Name("pool_windows", "embed_batches"),
     Name("Alike", "SimilarPairs"),
     Name("Labelled", "LabeledTexts"),
     Name("TaggedWords", "TaggedSentences"),
@@ -312,7 +314,11 @@ OPTIONS = (
     Option("widths", "hidden_sizes", ("tables", "recommenders", "training")),
 )
 #: Attributes, with the name before the dot.
-QUALIFIED = {"size.places": "size.max_positions", "net.following": "net.next_sentence"}
+QUALIFIED = {
+    "size.places": "size.max_positions",
+    "net.following": "net.next_sentence",
+    "model.pool": "model.embed_with_counts",
+}
 TEXT = (".py", ".pyi", ".md", ".toml", ".txt", ".html", ".svelte", ".ts")
 LEFT = (
     "tools/*",

@@ -64,6 +64,8 @@ from firth.transformers.gpt import GPT as GPT
 from firth.transformers.seq2seq import Seq2Seq as Seq2Seq
 
 # Methods: finetuning
+from firth.finetuning.linear_classifier import LinearClassifier as LinearClassifier
+from firth.finetuning.linear_regressor import LinearRegressor as LinearRegressor
 from firth.finetuning.question_answerer import QuestionAnswerer as QuestionAnswerer
 from firth.finetuning.text_classifier import TextClassifier as TextClassifier
 from firth.finetuning.text_regressor import TextRegressor as TextRegressor

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from firth.core import registry
 from firth.core.data import Data
+from firth.core.embedding import is_token_list
 from firth.core.errors import FirthError
 from firth.core.extras import how_to_install
 from firth.core.method import Method
@@ -30,7 +31,6 @@ from firth.core.run import Run
 from firth.core.vectors import unit_rows
 from firth.data.corpus import Corpus
 from firth.data.table import CellError, Table
-from firth.data.tokenizer import is_token_list
 from firth.documents.document_matrix import SparseModel
 
 try:

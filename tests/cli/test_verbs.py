@@ -144,7 +144,7 @@ def test_evaluate_analogies_and_similarity(call, refused, model, place, tmp_path
 def test_embed_writes_one_row_per_line(call, model, tmp_path):
     lines = ["the king sleeps", "", "zeppelin the", "qwerty"]
     (tmp_path / "in.txt").write_text("\n".join(lines) + "\n")
-    pooled = firth.load(model).pool(lines)
+    pooled = firth.load(model).embed_with_counts(lines)
     for suffix in ("npy", "parquet", "jsonl"):
         counts = as_json(call("embed", model, tmp_path / "in.txt", "-o", tmp_path / f"out.{suffix}", "--json"))
         assert (counts["rows"], counts["unknown"], counts["zero_rows"]) == (4, int(pooled.unknown.sum()), 2)
@@ -169,7 +169,7 @@ def test_embed_in_batches(call, model, text, tmp_path, monkeypatch):
     lines = text.read_text().splitlines()
     assert len(lines) > 10_000
     assert list(firth.read_vectors(tmp_path / "all.npy").keys) == [str(line) for line in range(1, len(lines) + 1)]
-    assert np.array_equal(np.load(tmp_path / "all.npy"), firth.load(model).pool(lines, 0.001).matrix)
+    assert np.array_equal(np.load(tmp_path / "all.npy"), firth.load(model).embed_with_counts(lines, 0.001).matrix)
 
 
 @pytest.mark.parametrize("suffix", ["txt", "bin", "vec", "glove", "npy", "safetensors"])

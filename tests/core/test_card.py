@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from click.testing import CliRunner
 
 import firth
+from firth.cli.main import cli
 from firth.core.card import CARD, UNKNOWN_LICENSE, card_values
 
 TEXTS = ["the king sleeps", "the queen sleeps", "a river flows", "the river sleeps"] * 10
@@ -60,8 +64,21 @@ def test_a_supervised_model_is_evaluated_beside_baselines(tmp_path):
     assert scores["held-out accuracy of majority label"] == record["baselines"]["majority label"]
 
 
+def test_the_command_line_records_a_license_and_shows_the_card(tmp_path):
+    data = tmp_path / "texts.txt"
+    data.write_text("\n".join(TEXTS))
+    folder = str(tmp_path / "model")
+    options = ["--dim", "4", "--epochs", "1", "--license", "CC0-1.0"]
+    assert CliRunner().invoke(cli, ["train", "skipgram", str(data), "-o", folder, *options]).exit_code == 0
+    shown = json.loads(CliRunner().invoke(cli, ["info", folder, "--json"]).stdout)["card"]
+    assert shown == json.loads(json.dumps(card_values(firth.load(folder))))
+    assert shown["license"] == "CC0-1.0" and set(firth.SkipGram.limits) < set(shown["limits"])
+    text = CliRunner().invoke(cli, ["info", folder]).stdout
+    assert "card.license" in text and "CC0-1.0" in text and "ignored. The model reflects" in " ".join(text.split())
+
+
 def test_notebooks_show_a_summary():
     model = firth.SkipGram(dim=4, epochs=3).fit(TEXTS)
     shown = model._repr_html_()
-    assert "<th>options</th><td>dim 4, epochs 3</td>" in shown
-    assert "<th>data</th>" in shown and f"loss {model.training['loss']:.4g}" in shown
+    assert "<td>options</td><td>dim 4, epochs 3</td>" in shown
+    assert "<td>data</td>" in shown and f"loss {model.training['loss']:.4g}" in shown

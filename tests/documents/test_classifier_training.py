@@ -134,7 +134,7 @@ def test_a_text_is_the_mean_of_its_rows():
     known = dict(zip(model.buckets.tolist(), rows[len(words) :], strict=False))
     parts = [rows[words.id("good")], rows[words.id("bad")], *(known.get(bucket, rows[-1]) for bucket in bigrams)]
     np.testing.assert_allclose(model.embed(["Good, rare bad!"])[0], np.mean(parts, axis=0), atol=1e-6)
-    assert model.pool(["good rare bad"]).known.tolist() == [2]
+    assert model.embed_with_counts(["good rare bad"]).known.tolist() == [2]
 
 
 @pytest.mark.parametrize("options", [{}, {"word_ngrams": 2, "buckets": 500}, {"loss": "hierarchical"}])

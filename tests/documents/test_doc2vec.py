@@ -89,15 +89,15 @@ def test_inferred_vectors_are_near_the_trained_ones(topics):
 def test_inference_depends_on_text_and_seed_only(mode, small, topics):
     texts = [document.text for document in topics[:40]]
     model = firth.Doc2Vec(dim=16, epochs=3, infer_epochs=4, **mode).fit(without_tags(small))
-    vectors = model.pool(texts, threads=1).matrix
-    assert vectors.tobytes() == model.pool(texts, threads=3).matrix.tobytes() == model.embed(texts).tobytes()
+    vectors = model.embed_with_counts(texts, threads=1).matrix
+    assert vectors.tobytes() == model.embed(texts, threads=3).tobytes() == model.embed(texts).tobytes()
     assert model.embed(texts[7:8]).tobytes() == vectors[7:8].tobytes()
     assert model.embed(texts[::-1])[::-1].tobytes() == vectors.tobytes()
-    assert model.pool(texts, seed=9).matrix.tobytes() != vectors.tobytes()
+    assert model.embed_with_counts(texts, seed=9).matrix.tobytes() != vectors.tobytes()
 
 
 def test_texts_without_known_words_are_zero(trained):
-    pooled = trained.pool(["", "zzyzx qwfpgj", f"{trained.vocabulary.tokens[0]} zzyzx"])
+    pooled = trained.embed_with_counts(["", "zzyzx qwfpgj", f"{trained.vocabulary.tokens[0]} zzyzx"])
     assert not pooled.matrix[:2].any() and pooled.matrix[2].any()
     assert pooled.known.tolist() == [0, 0, 1] and pooled.unknown.tolist() == [0, 2, 1]
     frequent = trained.vocabulary.tokens[0]  # subsampled in every epoch, so inferred without subsampling

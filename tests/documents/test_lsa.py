@@ -108,7 +108,7 @@ def test_result_does_not_depend_on_threads(sentences, monkeypatch):
 
 
 def test_unknown_words_are_counted(sentences):
-    pooled = firth.LSA(dim=4).fit(sentences).pool(["the king", "zzz", ""])
+    pooled = firth.LSA(dim=4).fit(sentences).embed_with_counts(["the king", "zzz", ""])
     assert pooled.known.tolist() == [2, 0, 0] and pooled.unknown.tolist() == [0, 1, 0]
     assert not pooled.matrix[1:].any()
 

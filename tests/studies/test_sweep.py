@@ -402,12 +402,16 @@ def by_blank(text: str) -> list[str]:
     return text.split()
 
 
+def known_words(model):
+    return model.embed_with_counts(["some words"]).known[0]
+
+
 def test_a_sweep_with_a_tokenizer_function(tmp_path):
-    part = Part(20, lambda model: np.full(20, float(model.pool(["some words"]).known[0]) + model.method.dim))
+    part = Part(20, lambda model: np.full(20, float(known_words(model)) + model.method.dim))
     method = firth.SkipGram(dim=10, epochs=1, min_count=1, tokenizer=by_blank)
     settings = {"space": {"dim": [8, 12]}, "budget": 60}
     result = sweep(method, TEXT, Task("known", "known words", part, part, "known"), tmp_path / "s", **settings)
     assert result.best.options == {"dim": 12} and result.test.scores["best"].value == 14
-    assert result.model.method.tokenizer is by_blank and result.model.pool(["some words"]).known.tolist() == [2]
+    assert result.model.method.tokenizer is by_blank and known_words(result.model) == 2
     with refuses("invalid_value", name="tokenizer", got=by_blank):
         search_space(method, {"tokenizer": ["words", by_blank]})

@@ -79,7 +79,7 @@ def test_fitted_to_sentences_it_is_nearer_to_its_teacher(teacher, student):
 def test_words_of_the_text_have_rows(teacher, student):
     new = student.tokens[-20:]
     assert len(set(new)) == 20 and not set(new) & set(teacher.tokenizer.ids)
-    assert all(student.pool([word]).known.tolist() == [1] for word in new)
+    assert all(student.embed_with_counts([word]).known.tolist() == [1] for word in new)
 
 
 def test_the_table_is_the_least_of_the_sum_of_squares():
@@ -152,12 +152,12 @@ def test_folders_of_model2vec_are_read(student, tmp_path: Path, clusters):
 
 
 def test_other_tokenizers_are_read_by_the_package(student, monkeypatch):
-    native = student.pool(ODD)
+    native = student.embed_with_counts(ODD)
     assert isinstance(student.reader, static.WordPieces)
     other = StaticModel(student.method, student._document, student.vectors.matrix, {})
     monkeypatch.setattr(static, "native_reader", lambda *_: None)
     assert isinstance(other.reader, static.OtherTokens)
-    for ours, theirs in zip(native, other.pool(ODD), strict=True):
+    for ours, theirs in zip(native, other.embed_with_counts(ODD), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-6)
     for ours, theirs in zip(student.reader.ids(ODD), other.reader.ids(ODD), strict=True):
         assert ours.tolist() == theirs.tolist()

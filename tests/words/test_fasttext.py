@@ -96,7 +96,7 @@ def test_skipgram_has_no_vectors_of_unseen_words(language, sentences):
 
 def test_without_ngrams_only_words_are_trained(language, sentences):
     model = firth.FastText(dim=24, min_count=1, epochs=8, subsample=0, maxn=0).fit(firth.Corpus(sentences))
-    assert model.subwords.rows == 0 and len(model.table) == model.words
+    assert model.subwords.rows == 0 and len(model.table) == model.n_words
     nearest = {stem: [hit.key for hit in model.vectors.neighbors(stem, 40)] for stem in language.stems}
     assert topic_accuracy(language, language.stems, nearest) > 0.9
 

@@ -119,7 +119,7 @@ def test_tree_outputs_are_negated_in_fasttext_files(tmp_path: Path):
     """fastText takes the right branch with probability σ(node · hidden), Firth the left branch."""
     model = small(loss="hierarchical").fit(corpus())
     file = model.to_file()
-    assert file.outputs.shape == (model.words, 12) and np.array_equal(file.outputs[:-1], -model.outputs)
+    assert file.outputs.shape == (model.n_words, 12) and np.array_equal(file.outputs[:-1], -model.outputs)
     assert not file.outputs[-1].any()
     write_fasttext(tmp_path / "tree.bin", file)
     assert np.array_equal(firth.load(tmp_path / "tree.bin").outputs, model.outputs)
@@ -130,7 +130,7 @@ def test_a_word_is_the_mean_of_its_rows(trained):
     rows = [trained.table[7]]
     for ngram in ngrams_of(word, 3, 6):
         row = np.searchsorted(trained.subwords.bucket_ids, ngram_hash(ngram) % BUCKETS)
-        rows.append(trained.table[trained.words + row])
+        rows.append(trained.table[trained.n_words + row])
     np.testing.assert_allclose(trained.vectors[word], np.mean(rows, axis=0), atol=1e-6)
 
 
@@ -149,26 +149,26 @@ def test_unseen_words_have_vectors_neighbors_and_similarities(trained):
 
 def test_missing_buckets_count_as_zeros(trained):
     """N-grams of `kingxqz` without a row are zeros in its mean, as in the exported file."""
-    rows = trained.subwords.row_lists(["kingxqz"], np.array([-1], np.int32), trained.words).rows
+    rows = trained.subwords.row_lists(["kingxqz"], np.array([-1], np.int32), trained.n_words).rows
     assert (rows[1:] < 0).any() and (rows[1:] >= 0).any()
     known = trained.table[rows[rows >= 0]]
     np.testing.assert_allclose(trained.vectors["kingxqz"], known.sum(axis=0) / (len(rows) - 1), atol=1e-6)
 
 
 def test_texts_with_unseen_words(trained):
-    pooled = trained.pool(["the king", "the kingdomish q", "", "q"])
+    pooled = trained.embed_with_counts(["the king", "the kingdomish q", "", "q"])
     assert pooled.known.tolist() == [2, 2, 0, 0] and pooled.unknown.tolist() == [0, 1, 0, 1]
     expected = (trained.vectors["the"] + trained.vectors["kingdomish"]) / 2
     np.testing.assert_allclose(pooled.matrix[1], expected, atol=1e-6)
     assert not pooled.matrix[2:].any()
-    weighted = trained.pool(["the kingdomish"], smoothing=1e-3).matrix[0]
+    weighted = trained.embed_with_counts(["the kingdomish"], smoothing=1e-3).matrix[0]
     share = trained.vocabulary.counts[trained.vocabulary.id("the")] / trained.vocabulary.counts.sum()
     weight = 1e-3 / (1e-3 + share)
     expected = (weight * trained.vectors["the"] + trained.vectors["kingdomish"]) / (1 + weight)
     np.testing.assert_allclose(weighted, expected, atol=1e-6)
     assert np.array_equal(trained.embed(["the kingdomish"], smoothing=1e-3)[0], weighted)
     with refuses("invalid_value", option="smoothing", got=-1):
-        trained.pool(["the"], smoothing=-1)
+        trained.embed_with_counts(["the"], smoothing=-1)
 
 
 def test_words_that_are_not_utf8_are_counted(fasttext_files, tmp_path: Path):
@@ -187,8 +187,8 @@ def test_words_that_are_not_utf8_are_counted(fasttext_files, tmp_path: Path):
 def test_continued_training_keeps_words_and_ngrams(trained):
     more = firth.Corpus(["zebras and kings walk to the zoo " * 5] * 4)
     model = small(epochs=1, learning_rate=1e-9).fit(more, start=trained)
-    assert "zebras" in model.vectors and model.words > trained.words
-    np.testing.assert_allclose(model.vectors.matrix[: trained.words], trained.vectors.matrix, atol=1e-5)
+    assert "zebras" in model.vectors and model.n_words > trained.n_words
+    np.testing.assert_allclose(model.vectors.matrix[: trained.n_words], trained.vectors.matrix, atol=1e-5)
     np.testing.assert_allclose(model.vectors["kingdomish"], trained.vectors["kingdomish"], atol=1e-2)
     for wrong in (small(dim=8), small(maxn=5), small(buckets=77)):
         expected = (wrong.dim, wrong.minn, wrong.maxn, wrong.buckets)
@@ -204,7 +204,7 @@ def test_fasttext_opens_quantized_models(trained, tmp_path: Path, how):
     error = firth.export(trained, tmp_path / "small.ftz", **how)
     assert 0 < error < 0.7
     small_model = firth.load(tmp_path / "small.ftz")
-    assert isinstance(small_model.table, ProductCodes) and small_model.words == trained.words
+    assert isinstance(small_model.table, ProductCodes) and small_model.n_words == trained.n_words
     same_vectors(small_model, tmp_path / "small.ftz")
     coded = trained.quantized(**how)
     assert coded.training["quantisation_error"] == pytest.approx(error)
@@ -266,7 +266,7 @@ def test_damaged_parts_are_refused(trained, tmp_path: Path):
     for change, values in (
         ({"bucket_ids": parts.arrays["bucket_ids"][::-1]}, {"name": "bucket_ids"}),
         ({"bucket_ids": parts.arrays["bucket_ids"].astype(np.int64)}, {"name": "bucket_ids", "last": BUCKETS - 1}),
-        ({"outputs": parts.arrays["outputs"][:, :3]}, {"outputs": (trained.words, 3)}),
+        ({"outputs": parts.arrays["outputs"][:, :3]}, {"outputs": (trained.n_words, 3)}),
         ({"inputs": parts.arrays["inputs"][:5]}, {"name": "inputs", "got": 5}),
         ({"codes": np.zeros((3, 3), np.uint8)}, {"name": "width", "dim": 12}),
     ):

@@ -35,6 +35,11 @@ every_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: typ
 RUN = firth.Run(report=Nothing(), deterministic=True)
 
 
+def known(model, texts):
+    """The number of known words of each text."""
+    return model.embed_with_counts(texts).known.tolist()
+
+
 def by_comma(text: str) -> list[str]:
     return text.split(",")
 
@@ -63,9 +68,9 @@ def trained(method: firth.Method, documents: Any, **settings: Any) -> Any:
 def test_lists_of_tokens_can_be_trained_on_and_embedded(method):
     model = trained(method, LISTS)
     assert {"Apple", "apple", "c++", "#tag"} <= set(model.vocabulary.tokens)
-    pooled = model.pool([["Apple", "c++", "#tag"], ["APPLE"] if method.method_name() != "fasttext" else []])
-    assert pooled.known.tolist() == [3, 0]
-    assert model.pool(["Apple c++ #tag", "apple"]).known.tolist() == [3, 1]  # raw text is split at whitespace
+    unseen = ["APPLE"] if method.method_name() != "fasttext" else []
+    assert known(model, [["Apple", "c++", "#tag"], unseen]) == [3, 0]
+    assert known(model, ["Apple c++ #tag", "apple"]) == [3, 1]  # raw text is split at whitespace
     assert (model.embed([["Apple", "c++"]]) == model.embed(["Apple c++"])).all()
     assert (model.embed([("Apple",), np.array(["Apple"]), "Apple"]) == model.embed(["Apple"] * 3)).all()
     assert (model.embed(["Apple"]) != model.embed(["apple"])).any()
@@ -96,13 +101,13 @@ def test_predict_accepts_lists_of_tokens():
 def test_the_tokenizer_is_kept_if_it_can_produce_every_word(method):
     model = trained(method, PLAIN)
     assert model.method.splitting == method.splitting
-    assert model.pool(["The king sleeps."]).known.tolist() == [3]
+    assert known(model, ["The king sleeps."]) == [3]
 
 
 def test_the_tokenizer_of_tokens_is_stored():
     tokens = read_tokens(firth.Corpus(["ab ba"] * 20), tokenizer="characters", min_count=1)
     model = firth.SkipGram(**SMALL).fit(tokens, RUN)
-    assert model.method.tokenizer == "characters" and model.pool(["ab"]).known.tolist() == [2]
+    assert model.method.tokenizer == "characters" and known(model, ["ab"]) == [2]
     cut = firth.SkipGram(**SMALL).fit(read_tokens(tokens, max_size=2, min_count=1), RUN)
     assert cut.method.tokenizer == "characters"
 
@@ -111,7 +116,7 @@ def test_words_with_spaces_are_reported_as_unreachable():
     with warns_code("unreachable_words") as issued:
         model = firth.Counts().fit([["New York", "big"]])
     assert str(issued[0]).startswith("1 of 2 words")
-    assert model.pool(["New York big", ["New York", "big"]]).known.tolist() == [1, 2]
+    assert known(model, ["New York big", ["New York", "big"]]) == [1, 2]
 
 
 def test_lists_in_all_accepted_containers():
@@ -154,7 +159,7 @@ def test_lists_keep_the_tokenizer_of_start_and_report_unreachable_words():
     with warns_code("unreachable_words") as issued:
         again = firth.SkipGram(**SMALL).fit([["the", "C#"]] * 9, firth.Run(deterministic=True), start=first)
     assert len(issued) == 1
-    assert again.method.tokenizer == "words" and again.pool(["The C#", ["the", "C#"]]).known.tolist() == [1, 2]
+    assert again.method.tokenizer == "words" and known(again, ["The C#", ["the", "C#"]]) == [1, 2]
 
 
 def test_training_into_a_folder_from_lists(tmp_path):
@@ -163,7 +168,7 @@ def test_training_into_a_folder_from_lists(tmp_path):
     assert firth.train(method, tokens, tmp_path / "model", run=RUN).status == "trained"
     again = firth.train(method, tokens, tmp_path / "model", run=RUN)
     assert again.status == "already finished" and again.model.method.tokenizer == "whitespace"
-    assert again.model.pool(["Apple c++"]).known.tolist() == [2]
+    assert known(again.model, ["Apple c++"]) == [2]
 
 
 # ---- functions ----
@@ -173,7 +178,7 @@ def test_training_into_a_folder_from_lists(tmp_path):
 def test_a_function_as_tokenizer(method, tmp_path):
     model = trained(with_tokenizer(method, by_comma), ["Apple pie,c++"] * 20 + ["c++,runs,Apple pie"] * 20)
     assert {"Apple pie", "c++"} <= set(model.vocabulary.tokens)
-    assert model.pool(["Apple pie,c++"]).known.tolist() == [2]
+    assert known(model, ["Apple pie,c++"]) == [2]
     model.save(tmp_path / "model")
     assert json.loads((tmp_path / "model/config.json").read_text())["options"]["tokenizer"] == "callable:by_comma"
     loaded = firth.load(tmp_path / "model", tokenizer=by_comma)
@@ -222,7 +227,7 @@ def test_a_finished_model_with_a_function_is_not_reused(tmp_path):
     (tmp_path / "texts.txt").write_text("a,b\n" * 9)
     method, data = firth.SkipGram(**SMALL, tokenizer=by_comma), firth.Corpus(tmp_path / "texts.txt")
     done = firth.train(method, data, tmp_path / "model", run=RUN)
-    assert done.model.pool(["a,b"]).known.tolist() == [2]
+    assert known(done.model, ["a,b"]) == [2]
     with refuses("other_run"):
         firth.train(method, data, tmp_path / "model", run=RUN)
     with refuses("other_run"):
@@ -279,4 +284,4 @@ def test_functions_without_a_name_or_without_tokens_are_refused():
 
 def test_lists_with_a_function_for_raw_text():
     model = firth.Counts(tokenizer=by_comma).fit([["Apple pie", "c++"]])
-    assert model.method.tokenizer is by_comma and model.pool(["Apple pie,c++"]).known.tolist() == [2]
+    assert model.method.tokenizer is by_comma and known(model, ["Apple pie,c++"]) == [2]

@@ -228,7 +228,7 @@ def test_invalid_training_is_refused(world):
 def test_texts_are_means_of_their_known_words(small, tmp_path: Path):
     model = firth.SkipGram(dim=12, epochs=1).fit(small)
     first, second = model.vectors.keys[:2]
-    pooled = model.pool([f"{first} {second.upper()} qqqq", "", "qqqq wwww"])
+    pooled = model.embed_with_counts([f"{first} {second.upper()} qqqq", "", "qqqq wwww"])
     np.testing.assert_allclose(pooled.matrix[0], (model.vectors[first] + model.vectors[second]) / 2, rtol=1e-6)
     assert not pooled.matrix[1:].any()
     assert pooled.known.tolist() == [2, 0, 0]

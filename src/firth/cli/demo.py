@@ -146,8 +146,11 @@ def search(
     public = [(key, text) for key, text in documents if not re.search(r"(^|\.)_", key)]
     summaries = [first_paragraph(text) for _, text in public]
     texts = [f"{spoken(key)} {summary}" for (key, _), summary in zip(public, summaries, strict=True)]
-    vectors, results = Vectors([key for key, _ in public], model.pool(texts, SMOOTHING).matrix), dict[str, Any]()
-    for query, vector in zip(queries, model.pool(queries, SMOOTHING).matrix, strict=True):
+    vectors, results = (
+        Vectors([key for key, _ in public], model.embed(texts, smoothing=SMOOTHING)),
+        dict[str, Any](),
+    )
+    for query, vector in zip(queries, model.embed(queries, smoothing=SMOOTHING), strict=True):
         echo(f"  “{query}”")
         if not vector.any():
             echo("    none of its words is in the vocabulary")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,7 +36,8 @@ from firth.core.processes import is_first_process, refuse_processes
 from firth.transformers.pooling import PoolsTokens
 
 if TYPE_CHECKING:
-    from firth.core.model import Model, Pooled
+    from firth.core.embedding import EmbeddedTexts
+    from firth.core.model import Model
     from firth.data.corpus import Corpus
     from firth.documents.document_matrix import WeightedTexts
     from firth.tables.table_model import TableModel
@@ -162,12 +163,13 @@ def unit_of(model: Model) -> str:
 
 
 def embedding_settings(model: Model, path: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `pool` or `pool_windows` of this model."""
-    from firth.words.word_model import WordModel
+    """Return the further arguments of `embed_batches` of this model."""
+    from firth.core.embedding import EmbedsTexts
 
     pooling = given_pooling(model, path, values)
     engine = given_engine(model, path, values)
-    if values["smoothing"] and not isinstance(model, WordModel):
+    smooths = isinstance(model, EmbedsTexts) and "smoothing" in model.embedding_settings
+    if values["smoothing"] and not smooths:
         raise unsupported(model, path, "does not average word vectors, and --smoothing does not apply to it")
     if not isinstance(model, PoolsTokens):
         return {"smoothing": values["smoothing"]} if values["smoothing"] else {}
@@ -287,12 +289,13 @@ def windows(texts: Corpus, progress: Progress, size: int, shards: Shards | None 
             some = list(islice(part, size))
 
 
-def count_rows(model: Model, batch: Batch, pooled: Pooled | WeightedTexts, pooling: Pooling | None) -> dict[str, int]:
+def count_rows(
+    model: Model, batch: Batch, embedded: EmbeddedTexts | WeightedTexts, pooling: Pooling | None
+) -> dict[str, int]:
     """Return the counts of a batch: rows, tokens, unknown tokens, empty and zero rows, truncated texts."""
-
-    read = pooled.known + pooled.unknown
-    counts = {"rows": len(batch.keys), unit_of(model): int(read.sum()), "unknown": int(pooled.unknown.sum())}
-    counts |= {"empty_rows": int((read == 0).sum()), "zero_rows": int(((pooled.matrix != 0).sum(axis=1) == 0).sum())}
+    read = embedded.known + embedded.unknown
+    counts = {"rows": len(batch.keys), unit_of(model): int(read.sum()), "unknown": int(embedded.unknown.sum())}
+    counts |= {"empty_rows": int((read == 0).sum()), "zero_rows": int(((embedded.matrix != 0).sum(axis=1) == 0).sum())}
     if pooling is not None and isinstance(model, PoolsTokens):
         limit = (pooling.max_tokens or model.size.max_positions) - 2  # without [CLS] and [SEP]
         counts["cut_rows"] = int((read > limit).sum()) if pooling.long == TRUNCATE else 0
@@ -303,9 +306,9 @@ def batches(
     model: Model, documents: Iterable[Batch], path: str, settings: dict[str, Any]
 ) -> Iterator[tuple[Rows, dict[str, int]]]:
     """Yield embedded batches with their counts."""
-    from firth.core.model import Pools
+    from firth.core.embedding import EmbedsTexts
 
-    if not isinstance(model, Pools) or not model.method.data.has_texts:
+    if not isinstance(model, EmbedsTexts):
         raise does_not_embed(model, path)
     waiting: deque[Batch] = deque()
 
@@ -314,15 +317,10 @@ def batches(
             waiting.append(batch)
             yield batch.texts
 
-    if isinstance(model, PoolsTokens):
-        results = model.pool_windows(texts(), **settings)
-    else:
-        pool: Callable[..., Pooled] = model.pool  # models of words take `smoothing` too
-        results = (pool(window, **settings) for window in texts())
-    for pooled in results:
+    for embedded in model.embed_batches(texts(), **settings):
         batch = waiting.popleft()
-        counts = count_rows(model, batch, pooled, settings.get("pooling"))
-        yield Rows(batch.keys, pooled.matrix, pooled.unknown.tolist()), counts
+        counts = count_rows(model, batch, embedded, settings.get("pooling"))
+        yield Rows(batch.keys, embedded.matrix, embedded.unknown.tolist()), counts
 
 
 def sparse_batches(model: Model, documents: Iterable[Batch], path: str) -> Iterator[tuple[Rows, dict[str, int]]]:

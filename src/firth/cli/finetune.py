@@ -26,10 +26,11 @@ class Tasks(CommandGroup):
 
 @click.command(cls=Tasks, subcommand_metavar="TASK BASE DATA -o MODEL [OPTIONS]")
 def command() -> None:
-    """Fine-tune a BERT or GPT on labeled data.
+    """Fine-tune a BERT or GPT on labeled data, or train a linear model on the vectors of any model.
 
-    BASE is the folder of a BERT or GPT of Firth or Hugging Face. DATA is a csv, tsv, jsonl or Parquet file. The new
-    model is complete: BASE is not needed to use it. text-classifier and text-regressor take text pairs with --other.
+    BASE is the folder of a BERT or GPT of Firth or Hugging Face; for linear-classifier and linear-regressor, of any
+    model that embeds texts. DATA is a csv, tsv, jsonl or Parquet file. The new model is complete: BASE is not needed to
+    use it. text-classifier and text-regressor take text pairs with --other.
 
     The same command resumes an interrupted run. `firth finetune TASK --help` shows the options of a task.
     """

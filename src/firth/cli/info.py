@@ -45,6 +45,7 @@ def command(path: str, as_json: bool) -> None:
 
 def model_fields(path: str) -> dict[str, Any]:
     """Return the method, tables, options and training metrics of a model."""
+    from firth.core.card import card_values
     from firth.core.model import HasHeads, HasVectors, base_model
     from firth.core.saved import external_opener, read_config
     from firth.core.sketch import KEY
@@ -65,6 +66,7 @@ def model_fields(path: str) -> dict[str, Any]:
         "pooling": pooling_fields(base_model(model)),
         "options": known_options(model),
         "training": training,
+        "card": card_values(model),
     }
     if config is None:
         return {**fields, "bytes": sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())}
@@ -231,7 +233,7 @@ def flatten(fields: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         elif name == "epochs" and isinstance(value, list):
             flat[f"{prefix}loss by epoch"] = "  ".join(f"{epoch['loss']:.4f}" for epoch in value)
         elif isinstance(value, list | tuple):
-            flat[prefix + name] = ", ".join(map(str, value))
+            flat[prefix + name] = (" " if name == "limits" else ", ").join(map(str, value))  # limits are sentences
         elif isinstance(value, bool):
             flat[prefix + name] = "yes" if value else "no"
         else:

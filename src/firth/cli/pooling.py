@@ -83,6 +83,6 @@ def select_pooling(model: BertModel, path: str) -> PoolingChoice:
     every = replace(model.pooling, layers=tuple(range(model.size.layers + 1)), combine="concat", normalize=False)
 
     def layers_of(how: str, texts: Any) -> Any:
-        return model.embed(texts, replace(every, how=how)).reshape(len(texts), model.size.layers + 1, -1)
+        return model.embed(texts, pooling=replace(every, how=how)).reshape(len(texts), model.size.layers + 1, -1)
 
     return choose_pooling(layers_of, read_sentence_pairs(path))

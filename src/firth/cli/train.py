@@ -115,6 +115,7 @@ def train_command(name: str, method: type[Method]) -> click.Command:
             *flags,
             Flag(["-o", "--output", "folder"], required=True, metavar="MODEL", help="The folder of the new model."),
             *([] if method.needs_start else [start]),
+            Flag(["--license"], metavar="TEXT", default="", help="The license of the data, for the model card."),
             Flag(["--overwrite"], is_flag=True, help="Replace another model or unfinished run in the folder."),
             Flag(["--progress"], type=click.Choice(("auto", "json", "none")), default="auto", help=PROGRESS),
             Flag(["--json", "as_json"], is_flag=True, help="Print JSON; errors, notes and progress are JSON too."),
@@ -169,7 +170,14 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     typed = shlex.join(["firth", *sys.argv[1:]])
     try:
         trained = train(
-            method, data, values["folder"], run=run, start=start, overwrite=values["overwrite"], command=typed
+            method,
+            data,
+            values["folder"],
+            run=run,
+            start=start,
+            overwrite=values["overwrite"],
+            command=typed,
+            license=values["license"],
         )
     except KeyboardInterrupt:
         raise Interrupted("interrupted", how_to_resume(values["folder"])) from None

@@ -6,10 +6,10 @@ it can be edited; `config.json` therefore does not list its hash.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from firth.core.notebook import html_lines, html_table
 from firth.core.options import options_of
 from firth.version import __version__
 
@@ -69,10 +69,8 @@ def card_html(model: Model) -> str:
     values = card_values(model)
     parts = {"data": values["data"], "options": set_options(model), "evaluation": values["evaluation"]}
     lines = {title: [f"{name} {cell(value)}" for name, value in entries.items()] for title, entries in parts.items()}
-    rows = [
-        f"<tr><th>{title}</th><td>{html.escape(', '.join(texts))}</td></tr>" for title, texts in lines.items() if texts
-    ]
-    return f"<p>{html.escape(repr(model))}</p><table>{''.join(rows)}</table>"
+    rows = [[title, ", ".join(texts)] for title, texts in lines.items() if texts]
+    return html_lines(repr(model)) + html_table(["", "value"], rows)
 
 
 def set_options(model: Model) -> dict[str, Any]:

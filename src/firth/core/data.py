@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from firth.core.errors import FirthError
+from firth.core.notebook import ShowsRows
 
 AnyData = TypeVar("AnyData", bound="Data")
 ROLES = ("column", "columns", "choice", "flag", "source")
@@ -62,7 +63,7 @@ class FileOption:
         return {self.name: value}
 
 
-class Data(ABC):
+class Data(ShowsRows, ABC):
     """Training data. `Method.data` is the class that a method reads."""
 
     #: What a file contains, for messages.

@@ -94,6 +94,18 @@ def keyword_hint(name: str, known: Collection[str]) -> str:
     return f" {ELSEWHERE[name]}" if name in ELSEWHERE else ""
 
 
+def unknown_keyword(function: str, name: str, known: Collection[str]) -> FirthError:
+    """Return the error for a keyword that a function does not have, with the one that was probably meant."""
+    return FirthError(
+        "unknown_option",
+        "{kind} has no parameter {name!r}.{hint} It has {available}.",
+        kind=function,
+        name=name,
+        hint=keyword_hint(name, known),
+        available=", ".join(known),
+    )
+
+
 def checks_keywords(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, which answers an unknown keyword with a FirthError that names the one that was probably meant."""
     known = [name for name in inspect.signature(function).parameters if name != "self"]
@@ -102,14 +114,7 @@ def checks_keywords(function: Callable[P, R]) -> Callable[P, R]:
     def checked(*args: P.args, **keywords: P.kwargs) -> R:
         unknown = next((name for name in keywords if name not in known), None)
         if unknown is not None:
-            raise FirthError(
-                "unknown_option",
-                "{kind} has no parameter {name!r}.{hint} It has {available}.",
-                kind=function.__name__,
-                name=unknown,
-                hint=keyword_hint(unknown, known),
-                available=", ".join(known),
-            )
+            raise unknown_keyword(function.__name__, unknown, known)
         return function(*args, **keywords)
 
     return checked

@@ -79,24 +79,8 @@ class Model(ABC):
 class Embeds(Protocol):
     """Turns inputs into vectors."""
 
-    def embed(self, inputs: Sequence[str]) -> NDArray[np.float32]:
-        """Return one row per input."""
-
-
-class Pooled(NamedTuple):
-    """Text vectors, one row per text, and the numbers of known and unknown words or tokens per text."""
-
-    matrix: NDArray[np.float32]
-    known: NDArray[np.int64]
-    unknown: NDArray[np.int64]
-
-
-@runtime_checkable
-class Pools(Protocol):
-    """Turns texts into vectors, and counts the words that it knows."""
-
-    def pool(self, texts: Sequence[str]) -> Pooled:
-        """Return one row per text."""
+    def embed(self, inputs: Any, *, normalize: bool = False) -> NDArray[np.float32]:
+        """Return one row per input; `normalize` scales the rows to length 1."""
 
 
 @runtime_checkable
@@ -117,12 +101,17 @@ class LimitsTexts(Protocol):
 
 
 @runtime_checkable
-class FineTuned(Protocol):
-    """A pre-trained network with a head for a task."""
+class HasBase(Protocol):
+    """Was trained on top of another model, which it contains."""
 
     @property
     def base(self) -> Model:
-        """The pre-trained network."""
+        """The other model."""
+
+
+@runtime_checkable
+class FineTuned(HasBase, Protocol):
+    """A pre-trained network with a head for a task."""
 
     @property
     def max_length(self) -> int:
@@ -130,8 +119,8 @@ class FineTuned(Protocol):
 
 
 def base_model(model: Model) -> Model:
-    """The network of a fine-tuned model; any other model itself."""
-    return model.base if isinstance(model, FineTuned) else model
+    """The model that a fine-tuned or linear model was trained on; any other model itself."""
+    return base_model(model.base) if isinstance(model, HasBase) else model
 
 
 @runtime_checkable

@@ -51,6 +51,8 @@ METHODS = {
     "distil": "firth.transformers.distil:Distil",
     "gpt": "firth.transformers.gpt:GPT",
     "seq2seq": "firth.transformers.seq2seq:Seq2Seq",
+    "linear_classifier": "firth.finetuning.linear_classifier:LinearClassifier",
+    "linear_regressor": "firth.finetuning.linear_regressor:LinearRegressor",
     "question_answerer": "firth.finetuning.question_answerer:QuestionAnswerer",
     "sentence_encoder": "firth.finetuning.sentence_encoder:SentenceEncoder",
     "text_classifier": "firth.finetuning.text_classifier:TextClassifier",

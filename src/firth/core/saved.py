@@ -55,10 +55,10 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
         foreign = bool(parts.foreign)
         write_arrays(work / (FOREIGN_ARRAYS if foreign else ARRAYS), parts.arrays, foreign)
         for name, arrays in parts.more.items():
-            (work / name).parent.mkdir(exist_ok=True)
+            (work / name).parent.mkdir(parents=True, exist_ok=True)
             write_arrays(work / f"{name}.safetensors", arrays, foreign)
         for name, document in {**parts.documents, "training": dict(model.training)}.items():
-            (work / name).parent.mkdir(exist_ok=True)
+            (work / name).parent.mkdir(parents=True, exist_ok=True)
             write_json(work / f"{name}.json", document)
         config = {
             **parts.foreign,

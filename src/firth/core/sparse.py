@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firth.core.errors import FirthError
+from firth.core.notebook import html_lines
 from firth.core.vectors import Hits, Matrix, Vectors, divide_rows, unit_rows
 
 MOST_DENSE = 1 << 28  # most elements of a dense copy: 1 GiB
@@ -91,7 +92,7 @@ class SparseVectors(Vectors):
         return self._scores(unit, "cosine", last)
 
     def _repr_html_(self) -> str:
-        return f"<p>{self!r}</p>"
+        return html_lines(repr(self))
 
     def __repr__(self) -> str:
         filled = self.sparse.nnz / max(1, len(self) * self.dim)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from firth.core.arguments import as_floats, check_choice, check_count
 from firth.core.errors import FirthError
 from firth.core.keywords import checks_keywords
+from firth.core.notebook import html_lines, html_table
 
 Matrix = NDArray[np.float32]
 
@@ -51,8 +51,7 @@ class Hits(list[Hit]):
         return "\n".join(f"{hit.key:<{width}}  {hit.score:.4f}" for hit in self)
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{html.escape(hit.key)}</td><td>{hit.score:.4f}</td></tr>" for hit in self)
-        return f"<table><tr><th>key</th><th>score</th></tr>{rows}</table>"
+        return html_table(["key", "score"], [[hit.key, f"{hit.score:.4f}"] for hit in self], numbers=(1,))
 
 
 class Vectors:
@@ -317,12 +316,10 @@ class Vectors:
         return f"Vectors({len(self):,} × {self.dim}: {self._examples()}, …)"
 
     def _repr_html_(self) -> str:
-        numbers = "".join(f"<th>{column}</th>" for column in range(min(self.dim, 6)))
-        rows = "".join(
-            f"<tr><td>{html.escape(key)}</td>{''.join(f'<td>{value:.3f}</td>' for value in self.matrix[row, :6])}</tr>"
-            for row, key in enumerate(self.keys[:8])
-        )
-        return f"<p>{len(self):,} vectors × {self.dim} dimensions</p><table><tr><th></th>{numbers}</tr>{rows}</table>"
+        header = ["key", *map(str, range(min(self.dim, 6)))]
+        rows = [[key, *(f"{value:.3f}" for value in self.matrix[row, :6])] for row, key in enumerate(self.keys[:8])]
+        title = html_lines(f"{len(self):,} vectors × {self.dim} dimensions")
+        return title + html_table(header, rows, numbers=range(1, 7))
 
 
 def check_finite_vector(name: str, vector: NDArray[Any]) -> None:

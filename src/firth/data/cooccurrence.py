@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.notebook import ShowsRows
 from firth.core.report import human
 from firth.core.run import Run
 from firth.core.storage import new_file, saying_where
@@ -36,7 +37,7 @@ RECORD = np.dtype([("word", "<i4"), ("context", "<i4"), ("weight", "<f8")])
 CHUNK = 1 << 18  # records or tokens processed at a time
 
 
-class Cooccurrence:
+class Cooccurrence(ShowsRows):
     """Co-occurrence counts of word pairs in compressed sparse row format.
 
     Row w has the contexts `indices[indptr[w]:indptr[w + 1]]` of word w, in ascending order, and their `weights`. The
@@ -87,6 +88,17 @@ class Cooccurrence:
     def __len__(self) -> int:
         """Return the number of pairs."""
         return len(self.indices)
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[list[Any]]]:
+        tokens = self.vocabulary.tokens
+
+        def row(word: int) -> list[Any]:
+            part = slice(self.indptr[word], self.indptr[word + 1])
+            best = np.argsort(-self.weights[part], kind="stable")[:5]
+            contexts = ", ".join(f"{tokens[self.indices[part][each]]} {self.weights[part][each]:.4g}" for each in best)
+            return [tokens[word], contexts]
+
+        return ["word", "most frequent contexts"], map(row, range(len(self.vocabulary)))
 
     def __repr__(self) -> str:
         return f"Cooccurrence({len(self):,} pairs of {len(self.vocabulary):,} words)"

@@ -9,7 +9,7 @@ import shlex
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -118,6 +118,23 @@ class Corpus(Data):
         for document, _, _ in self.walk():
             yield document
 
+    def __repr__(self) -> str:
+        names = [source.name or source.title for source in self.sources]
+        shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        return f"Corpus({shown}; unit {self.unit})"
+
+    def _rows_shown(self) -> tuple[list[str], Iterable[Document]]:
+        return ["key", "text"], Corpus(self, **self._settings()) if self.rereadable else ()
+
+    @property
+    def rereadable(self) -> bool:
+        """Whether all sources are files, lists or tables, which can be read at any time."""
+        return all(source.rereadable for source in self.sources)
+
+    def _settings(self) -> dict[str, Any]:
+        """The arguments of a corpus that reads its sources in the same way."""
+        return {name: getattr(self, name) for name in ("unit", "column", "key", "tags", "fields")}
+
     def walk(self) -> Iterator[tuple[Document, Tags, int]]:
         """Yield (document, tags or field values, bytes of the sources read so far)."""
         replaced = 0
@@ -186,7 +203,9 @@ class Source:
     """A source of documents. `size` is in bytes, 0 if unknown."""
 
     name = ""
+    title = "a stream"  # how a source without a name is shown
     size = 0
+    rereadable = True  # whether it can be read now and once more, without a copy
 
     def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
         """Pass the documents to `builder`, and yield the blocks that it completes."""
@@ -235,6 +254,7 @@ class StreamSource(Source):
     def __init__(self, open: Callable[[], Any], title: str) -> None:
         self.open, self.title = open, title
         self.copy: Any = None
+        self.rereadable = False
 
     def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
         refuse_columns(corpus, self.title, corpus.column, corpus.key)  # otherwise JSON lines would be read as text
@@ -273,6 +293,9 @@ class IterableSource(Source):
 
     def __init__(self, items: Iterable[Any]) -> None:
         self.items = Spilled(items) if isinstance(items, Iterator) else items
+        self.rereadable = not isinstance(items, Iterator)
+        if self.rereadable:
+            self.title = f"{len(items):,} documents" if isinstance(items, Sized) else "an iterable"
         if isinstance(items, (list, tuple)) and items and is_file_name(items[0]):
             raise FirthError(
                 "wrong_input",
@@ -289,6 +312,7 @@ class TableSource(Source):
 
     def __init__(self, table: Any, columns: readers.Columns) -> None:
         self.table = as_arrow(table)
+        self.title = f"{self.table.num_rows:,} records"
         self.columns = readers.text_columns(self.table.schema, columns, "the table")
 
     def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,14 @@ class Examples(Data):
 
     def __len__(self) -> int:
         return len(self.table)
+
+    def __repr__(self) -> str:
+        pairs = "" if self.other is None else " of pairs"
+        dev = "" if self.dev is None else f", {len(self.dev):,} dev examples"
+        return f"Examples({len(self):,} examples{pairs}, label {self.label!r}{dev})"
+
+    def _rows_shown(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        return self.table._rows_shown()
 
     def texts(self) -> list[Any]:
         """Return one text or pair of texts per row; a missing text is empty."""

@@ -6,7 +6,7 @@ import hashlib
 import math
 import numbers
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,6 +147,13 @@ class Graph(Data):
             ),
         )
         return [Note(f"{count:,} {text}", code) for count, text, code in counted if count]
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[list[str]]]:
+        def row(node: int) -> list[str]:
+            linked = self.neighbors[self.starts[node] : self.starts[node + 1]]
+            return [self.keys[node], f"{len(linked):,}", ", ".join(self.keys[each] for each in linked[:10].tolist())]
+
+        return ["node", "degree", "neighbors"], map(row, range(len(self)))
 
     def __repr__(self) -> str:
         kind = ("directed" if self.directed else "undirected") + (", weighted" if self.weights is not None else "")

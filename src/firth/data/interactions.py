@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,6 +133,13 @@ class Interactions(Data):
     def __len__(self) -> int:
         """Return the number of events."""
         return len(self.item_ids)
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[list[str]]]:
+        def row(user: int) -> list[str]:
+            items = self.item_ids[self.starts[user] : self.starts[user + 1]]
+            return [self.users[user], f"{len(items):,}", ", ".join(self.items[item] for item in items[:10].tolist())]
+
+        return ["user", "interactions", "items"], map(row, range(len(self.users)))
 
     def __repr__(self) -> str:
         return f"Interactions({len(self):,} of {len(self.users):,} users and {len(self.items):,} items)"

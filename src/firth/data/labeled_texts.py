@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.data import Data, FileOption
+from firth.core.embedding import is_token_list
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.data import corpus_encoding, readers
 from firth.data.blocks import Block, Tags
 from firth.data.corpus import Corpus, FileSource, StreamSource, is_table_like
 from firth.data.token_lists import is_tokenized, peek_first
-from firth.data.tokenizer import NATIVE, Splitting, is_token_list
+from firth.data.tokenizer import NATIVE, Splitting
 from firth.data.tokenizer import tokenizer as tokenizer_named
 from firth.data.tokens import Text, Tokens, VocabularySettings, encode_text, vocabulary_of
 from firth.data.vocabulary import Vocabulary
@@ -84,6 +85,13 @@ class LabeledTexts(Data):
     def __iter__(self) -> Iterator[Example]:
         for example, _ in self.walk():
             yield example
+
+    def __repr__(self) -> str:
+        return f"LabeledTexts({'lists of tokens' if self.lists is not None else self.corpus})"
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[tuple[str | list[str], str]]]:
+        rereadable = isinstance(self.lists, Sequence) if self.lists is not None else self.corpus.rereadable
+        return ["text", "labels"], ((text, ", ".join(labels)) for text, labels in (self if rereadable else ()))
 
     def walk(self) -> Iterator[tuple[Example, int]]:
         """Yield (example, bytes of the sources read so far)."""

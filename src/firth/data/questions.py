@@ -79,6 +79,13 @@ class Questions(Data):
     def __iter__(self) -> Iterator[Question]:
         return iter(self.rows)
 
+    def __repr__(self) -> str:
+        return f"Questions({len(self):,} questions)"
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[list[str]]]:
+        rows = ([row.question, row.passage, ", ".join(row.answers)] for row in self.rows)
+        return ["question", "passage", "answers"], rows
+
     def fingerprint(self) -> str:
         """Return a hash of the questions and the dev data."""
         digest = hashlib.sha256()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,6 +108,15 @@ class SimilarPairs(Data):
             raise FirthError("wrong_input", "Pairs are read from one table; got {got} sources.", got=len(sources))
         self.corpus = None
         self.table = Table(sources[0], columns=[*self.names, *([score] if score else [])], categories=self.names)
+
+    def __repr__(self) -> str:
+        if self.corpus is not None:
+            return f"SimilarPairs(single texts of {self.corpus!r})"
+        score = f", score {self.score!r}" if self.score else ""
+        return f"SimilarPairs({len(self.table):,} {'triplets' if len(self.names) == 3 else 'pairs'}{score})"
+
+    def _rows_shown(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        return self.table._rows_shown() if self.corpus is None else self.corpus._rows_shown()
 
     def rows(self, report: Report) -> Rows:
         """Return the rows without empty texts and, for single texts, without duplicates."""

@@ -10,6 +10,9 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
 from firth.core.storage import new_file, read_json, saying_where
@@ -18,6 +21,7 @@ TOKENIZER, VOCAB_TXT, VOCAB_JSON, MERGES, CONFIG = (
     "tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer_config.json",
 )  # fmt: skip
 BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+UNKNOWN = ("[UNK]", "<unk>")  # special tokens for what is not in the vocabulary
 END_OF_WORD = "</w>"
 MOST_BYTES = 1 << 29  # maximum size of a tokenizer file; the largest known ones have a thirtieth of it
 MOST_TOKENS = 10_000_000
@@ -66,6 +70,13 @@ class SubwordTokenizer:
         """Return only the ids of several texts, which is faster than `encode_batch`."""
         encodings = self._call(self.engine.encode_batch_fast, checked_texts(texts), add_special_tokens=special)
         return [encoding.ids for encoding in encodings]
+
+    def count_known(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the numbers of known and of unknown tokens of each text, without special tokens."""
+        unknown_ids = {id for token in UNKNOWN if (id := self.ids.get(token)) is not None}
+        ids = self.ids_batch(texts, special=False)
+        unknown = np.array([sum(id in unknown_ids for id in each) for each in ids], np.int64)
+        return np.array([len(each) for each in ids], np.int64) - unknown, unknown
 
     def decode(self, ids: Iterable[int], special: bool = False) -> str:
         """Decode ids to text, without special tokens unless `special` is set."""

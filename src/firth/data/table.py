@@ -7,7 +7,7 @@ import json
 import math
 import numbers
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
+from firth.core.notebook import ROWS
 from firth.data.readers import ICONV, column_hint
 from firth.data.table_files import read_table
 
@@ -112,6 +113,10 @@ class Table(Data):
     def __len__(self) -> int:
         """Return the number of rows."""
         return self._rows
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+        columns = (column.slice(0, ROWS).to_pylist() for column in self._columns.values())
+        return [f"{name} ({self.kind(name)})" for name in self.names], zip(*columns, strict=True)
 
     def __repr__(self) -> str:
         shown_columns = ", ".join(f"{name} ({self.kind(name)})" for name in self.names[:5])

@@ -57,6 +57,13 @@ class TaggedSentences(Data):
     def __iter__(self) -> Iterator[Sentence]:
         return iter(self.rows)
 
+    def __repr__(self) -> str:
+        return f"TaggedSentences({len(self):,} sentences)"
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[list[str]]]:
+        rows = ([" ".join(row.words), " ".join(row.tags)] for row in self.rows)
+        return ["words", "tags"], rows
+
     def fingerprint(self) -> str:
         """Return a hash of the sentences and the dev data."""
         digest = hashlib.sha256(json.dumps(self.rows).encode())

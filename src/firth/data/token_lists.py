@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from firth.core.embedding import is_token_list
 from firth.core.errors import FirthError
 from firth.data import readers
 from firth.data.blocks import Tags
 from firth.data.corpus import Corpus, IterableSource, Spilled, is_document, is_table_like
-from firth.data.tokenizer import is_token_list
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from firth.core.embedding import is_token_list
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
 from firth.core.functions import name_of, plain
@@ -88,12 +89,6 @@ class Splitting(NamedTuple):
     def __str__(self) -> str:
         case = "" if callable(self.tokenizer) else f" and lowercase={'on' if self.lowercase else 'off'}"
         return f"tokenizer={plain(self.tokenizer)}{case}"
-
-
-def is_token_list(item: Any) -> bool:
-    """Whether an item is a list, tuple or 1-D array of str."""
-    is_sequence = isinstance(item, (list, tuple)) or (hasattr(item, "dtype") and getattr(item, "ndim", 0) == 1)
-    return is_sequence and all(isinstance(token, str) for token in item)
 
 
 def tokenizer(name: str | Callable[[str], list[str]] = "words", lowercase: bool = True) -> Tokenizer:

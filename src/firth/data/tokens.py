@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.notebook import ShowsRows
 from firth.core.report import human
 from firth.core.run import Run
 from firth.core.storage import saying_where
@@ -30,7 +31,7 @@ FORMAT = 3  # version of cache entries
 WORDS, COUNTS = "words.utf8", "counts.i64"
 
 
-class Tokens:
+class Tokens(ShowsRows):
     """An encoded corpus: document d is `ids[starts[d]:starts[d + 1]]`. Words outside the vocabulary are left out.
 
     `raw_tokens` is the number of tokens in the text, including those left out. `phrases` has the joined phrases of each
@@ -66,6 +67,13 @@ class Tokens:
     def keys(self) -> Sequence[str]:
         """The keys of the documents."""
         return self._keys or [str(number + 1) for number in range(len(self))]
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[list[str]]]:
+        def row(document: int) -> list[str]:
+            ids = self.ids[self.starts[document] : self.starts[document + 1]]
+            return [self.keys[document], f"{len(ids):,}", " ".join(self.vocabulary.tokens[id] for id in ids[:20])]
+
+        return ["document", "tokens", "text"], map(row, range(len(self)))
 
     def __repr__(self) -> str:
         return f"Tokens({len(self.ids):,} ids in {len(self):,} documents, {len(self.vocabulary):,} words)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,6 +84,16 @@ class TranslationPairs(Data):
                 "TranslationPairs reads files, data frames and iterables of pairs; got {got}.",
                 got=type(data[0]).__name__,
             )
+
+    def __repr__(self) -> str:
+        if self._sides is not None:
+            return f"TranslationPairs({self.names[0]} → {self.names[1]})"
+        count = f"{len(self._items):,} pairs" if isinstance(self._items, Sequence) else "pairs of an iterable"
+        return f"TranslationPairs({count})"
+
+    def _rows_shown(self) -> tuple[list[str], Iterable[Pair]]:
+        rereadable = self._sides is None or all(side.rereadable for side in self._sides)
+        return ["source", "target"], self if rereadable else ()
 
     def __iter__(self) -> Iterator[Pair]:
         """Yield all pairs, including those with an empty text."""

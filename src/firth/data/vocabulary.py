@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firth.core.errors import FirthError
+from firth.core.notebook import ShowsRows
 
 
 def automatic_min_count(tokens: int) -> int:
@@ -19,7 +20,7 @@ def automatic_min_count(tokens: int) -> int:
     return min(5, 1 + tokens // 100_000)
 
 
-class Vocabulary:
+class Vocabulary(ShowsRows):
     """Tokens by id, in order of decreasing count, with ties in order of their UTF-8 bytes.
 
     `counts` are the numbers of occurrences in the text. `dropped_types` and `dropped_tokens` count what `min_count` and
@@ -65,6 +66,9 @@ class Vocabulary:
     def id(self, token: str) -> int | None:
         """Return the id of a token, None if it is not in the vocabulary."""
         return self.ids.get(token)
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[tuple[str, str]]]:
+        return ["token", "count"], ((token, f"{n:,}") for token, n in zip(self.tokens, self.counts, strict=True))
 
     def __repr__(self) -> str:
         shown_tokens = ", ".join(repr(token) for token in self.tokens[:3])

@@ -8,7 +8,7 @@ the same order with the same probabilities, except that fastText's 1.00001 is 1 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from itertools import pairwise
@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core import registry
+from firth.core.embedding import EmbeddedTexts, Text, check_texts
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
-from firth.core.model import Parts, Pooled
+from firth.core.model import Parts
 from firth.core.options import options_of
 from firth.core.run import available_cores
 from firth.core.stored import check_arrays, finite_rows
@@ -38,7 +39,7 @@ from firth.kernels.product import ProductCodes
 from firth.kernels.subwords import END_OF_LINE, ngrams
 from firth.training.baselines import Bags, BaselineComparison, Part, affordable, compare_labels, shares
 from firth.words.fasttext_model import within
-from firth.words.word_model import Phrases, TextModel, Texts, check_texts
+from firth.words.word_model import Phrases, TextModel, Texts
 
 SEPARATORS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\0"))
 PREFIX = b"__label__"
@@ -209,19 +210,24 @@ class ClassifierModel(TextModel):
         bounds = starts.tolist()
         return [pairs[first:last] for first, last in pairwise(bounds)]
 
-    def embed(self, inputs: Texts) -> Matrix:
+    def _hidden(self, texts: Sequence[Text]) -> Matrix:
         """Return the mean row of each text, from which its labels are predicted; zeros for a text without any."""
-        predictor, data, ends = self._prepare(inputs)
-        matrix = np.zeros((len(inputs), self.method.dim), dtype=np.float32)
-        predictor.hidden(data, ends, matrix, np.zeros(len(inputs), np.int64), available_cores())
+        predictor, data, ends = self._prepare(texts)
+        matrix = np.zeros((len(texts), self.method.dim), dtype=np.float32)
+        predictor.hidden(data, ends, matrix, np.zeros(len(texts), np.int64), available_cores())
         return finite_rows(matrix, "Text")
 
-    def pool(self, texts: Texts) -> Pooled:
-        """Return `embed`, with the numbers of known and unknown words of each text."""
+    def embed_with_counts(self, texts: Texts) -> EmbeddedTexts:
+        """Return the mean row of each text, from which its labels are predicted; zeros for a text without any."""
         check_texts(texts, lists=True)
         tokens = [self.tokenize(text) for text in texts]
         known = np.array([sum(token in self.vocabulary for token in text) for text in tokens], dtype=np.int64)
-        return Pooled(self.embed(texts), known, np.array([len(text) for text in tokens], dtype=np.int64) - known)
+        lengths = np.array([len(text) for text in tokens], dtype=np.int64)
+        return EmbeddedTexts(self._hidden(texts), known, lengths - known)
+
+    def _embed_batches(self, batches: Iterable[Sequence[Text]], *args: Any, **settings: Any) -> Iterator[Matrix]:
+        """Embed without counting words, which would tokenize every text twice."""
+        return map(self._hidden, batches)
 
     def parts(self) -> Parts:
         """Return the arrays and documents to store."""

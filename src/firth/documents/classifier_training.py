@@ -37,6 +37,11 @@ MIN_STEPS, MAX_EPOCHS, LARGE_TEXTS, DEFAULT_RATE = 250_000, 100, 200_000, 0.5
 class ClassifierOptions(WordOptions):
     """Options of the text classifier."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "Only labels of the training data can be predicted, also for texts to which none applies.",
+        "Word order is seen within word n-grams only (word_ngrams).",
+        "Probabilities are not calibrated.",
+    )
     dim: int = option(100, "vector dimension", low=1, high=65536)
     loss: str = option("softmax", "loss; hierarchical is fast for many labels", choices=kernel.LOSSES)
     negatives: int = option(5, "negative samples per text (loss=negative)", low=1, high=1000)

@@ -32,6 +32,10 @@ MODES = ("dbow", "dm", "dm_concat")
 class Doc2Vec(WindowMethod):
     """Maximize Σ log p(word | document) over all documents; with mode=dm, Σ log p(word | document, contexts)."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "The vector of a new text is inferred from its known words by training; those of short texts are uncertain.",
+        "Words outside the vocabulary are ignored.",
+    )
     summary: ClassVar[str] = (
         "document vectors trained to predict the words of documents; vectors of new documents are inferred"
     )

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.embedding import EmbeddedTexts, check_texts
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Parts, Pooled
+from firth.core.model import Parts
 from firth.core.run import Run, available_cores
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Hits, Matrix, Vectors
@@ -28,7 +29,7 @@ from firth.documents.document_matrix import stored_keys
 from firth.kernels import predict as kernel
 from firth.kernels.hashing import GOLDEN, MASK, mix
 from firth.words.window_training import Training, random_table
-from firth.words.word_model import Phrases, TextModel, Texts, check_texts
+from firth.words.word_model import Phrases, TextModel, Texts
 
 if TYPE_CHECKING:
     from firth.documents.doc2vec import Doc2Vec
@@ -193,7 +194,7 @@ class Doc2VecModel(TextModel):
             tables["contexts"] = Vectors(self._tokens, self.outputs, missing=self._missing_reason)
         return tables
 
-    def pool(self, texts: Texts, seed: int | None = None, threads: int = 0) -> Pooled:
+    def embed_with_counts(self, texts: Texts, seed: int | None = None, threads: int = 0) -> EmbeddedTexts:
         """Infer the vectors of new documents by training them to predict their words, with all other weights fixed.
 
         A vector depends only on the text and on `seed` (by default that of training), not on the other texts or the
@@ -203,7 +204,7 @@ class Doc2VecModel(TextModel):
         threads = threads or available_cores()
         ids, known, unknown = self.word_ids(texts, threads)
         seed = int(self.training.get("seed", 1)) if seed is None else seed
-        return Pooled(finite_rows(self.infer(ids, known, seed, threads), "Text"), known, unknown)
+        return EmbeddedTexts(finite_rows(self.infer(ids, known, seed, threads), "Text"), known, unknown)
 
     def infer(self, ids: NDArray[np.int32], lengths: NDArray[np.int64], seed: int, threads: int) -> Matrix:
         """Infer the vectors of texts given as concatenated word ids."""

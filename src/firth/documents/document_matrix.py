@@ -9,28 +9,29 @@ import os
 import tempfile
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.embedding import EmbeddedTexts, Text, check_texts
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Model, Parts, Pooled
+from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.sparse import SparseVectors, dense, row_sums
 from firth.core.storage import saying_where
 from firth.core.stored import check_arrays, check_finite, check_texts_of, finite_rows
-from firth.core.vectors import Hits, Vectors
+from firth.core.vectors import Hits, Matrix, Vectors
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels.sparse import Rows, count_words
-from firth.words.word_model import Phrases, TextModel, Texts, WordOptions, check_texts
+from firth.words.word_model import Phrases, TextModel, Texts, WordOptions
 
 TF = ("count", "boolean", "log", "sublinear")
 IDF = ("plain", "smooth", "plus_one", "probabilistic", "bm25", "none")
@@ -54,6 +55,11 @@ class Weights(NamedTuple):
 class DocumentOptions(WordOptions):
     """Options of methods that count words in documents."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "A document is a bag of words: word order is ignored.",
+        "Words outside the vocabulary are ignored.",
+        "Documents without common words have similarity 0, even if they mean the same.",
+    )
     min_count: int = option(1, "minimum count of a word", low=1)
 
     @abstractmethod
@@ -316,10 +322,18 @@ class SparseModel(DocumentModel):
         """Return new texts as rows of the matrix (scipy.sparse); `weighted` also counts unknown words."""
         return self.weighted(texts).matrix
 
-    def pool(self, texts: Texts) -> Pooled:
+    def embed_with_counts(self, texts: Texts) -> EmbeddedTexts:
         """Return `transform` as a dense matrix, if that fits into memory."""
         weighted = self.weighted(texts)
-        return Pooled(finite_rows(dense(weighted.matrix), "Text"), weighted.known, weighted.unknown)
+        return EmbeddedTexts(finite_rows(dense(weighted.matrix), "Text"), weighted.known, weighted.unknown)
+
+    def _embed_batches(self, batches: Iterable[Sequence[Text]], *args: Any, **settings: Any) -> Iterator[Matrix]:
+        """Keep all batches sparse until the total is known, which `dense` refuses if it is too large."""
+        from scipy import sparse
+
+        parts = [self.weighted(batch).matrix for batch in batches]
+        if parts:
+            yield finite_rows(dense(sparse.vstack(parts, format="csr")), "Text")
 
     def neighbors(self, text: str | Sequence[str], k: int = 10, metric: str = "cosine") -> Hits:
         """Return the documents nearest to a text (or list of its tokens)."""

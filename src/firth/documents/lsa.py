@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.embedding import EmbeddedTexts
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Model, Parts, Pooled
+from firth.core.model import Model, Parts
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.stored import check_arrays, check_finite, finite_rows
@@ -59,12 +60,12 @@ class LSAModel(DocumentModel):
         shares: NDArray[np.float64] = self.singular_values**2 / self.training["norm"] ** 2
         return shares
 
-    def pool(self, texts: Texts) -> Pooled:
+    def embed_with_counts(self, texts: Texts) -> EmbeddedTexts:
         """Fold in new documents: d Uₖ Σ^(p − 1). A document of the corpus gets its own vector."""
         weighted = self.weighted(texts)
         folded = multiply(rows_of(weighted.matrix), self.words.matrix)
         folded /= self.singular_values.astype(np.float32)
-        return Pooled(finite_rows(folded, "Text"), weighted.known, weighted.unknown)
+        return EmbeddedTexts(finite_rows(folded, "Text"), weighted.known, weighted.unknown)
 
     def parts(self) -> Parts:
         """Return the arrays and documents to store."""
@@ -99,6 +100,11 @@ class LSAModel(DocumentModel):
 class LSA(WeightOptions):
     """Rank-`dim` approximation of the weighted words × documents matrix: A ≈ U Σ Vᵀ."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "A document is a bag of words: word order is ignored.",
+        "Words outside the vocabulary are ignored.",
+        "A word has one vector for all its meanings.",
+    )
     summary: ClassVar[str] = "dense vectors of words and documents: truncated SVD of tf-idf"
     model: ClassVar[type[Model]] = LSAModel
 

@@ -7,7 +7,6 @@ answers. "add" is 3CosAdd (Mikolov et al. 2013), "mul" is 3CosMul (Levy & Goldbe
 
 from __future__ import annotations
 
-import html
 import math
 import os
 from collections import Counter
@@ -19,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.notebook import html_lines, html_table
 from firth.core.vectors import Matrix, Vectors, unit_rows
-from firth.evaluate.layout import html_table, number_or_none, percent, text_table
+from firth.evaluate.layout import number_or_none, percent, text_table
 from firth.evaluate.words import Lookup, check_finite, fold, numbered_lines, row_lookup
 
 Question = tuple[str, str, str, str]
@@ -115,9 +115,10 @@ class AnalogyResult:
         table = text_table(*self._table(), numbers=(1, 2, 3, 4))
         return f"{table}\n{self._why_skipped()}".rstrip()
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
-        lines = (f"<p>{line}</p>" for line in html.escape(self._why_skipped()).splitlines())
-        return html_table(*self._table(), numbers=(1, 2, 3, 4)) + "".join(lines)
+        return html_table(*self._table(), numbers=(1, 2, 3, 4)) + html_lines(self._why_skipped())
 
 
 def read_questions(path: str | os.PathLike[str]) -> list[Section]:

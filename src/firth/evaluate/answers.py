@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from firth.core.errors import FirthError
 from firth.core.model import Answers
+from firth.core.notebook import html_table
 from firth.core.scores import answer_f1, exact_match
 
 BATCH = 2048
@@ -44,6 +45,13 @@ class AnswerResult:
     def __str__(self) -> str:
         without_answer = f" ({self.unanswerable:,} without an answer)" if self.unanswerable else ""
         return f"{self.questions:,} questions{without_answer}: exact match {self.exact_match:.3f}, F1 {self.f1:.3f}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        counts = [f"{self.questions:,}", f"{self.unanswerable:,}"]
+        row = [*counts, f"{self.exact_match:.3f}", f"{self.f1:.3f}"]
+        return html_table(["questions", "without an answer", "exact match", "F1"], [row], numbers=range(4))
 
 
 def answers(model: Answers, questions: Iterable[QuestionWithAnswers]) -> AnswerResult:

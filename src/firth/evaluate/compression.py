@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
+from firth.core.notebook import html_table
 from firth.core.report import human
 from firth.core.vectors import Vectors
-from firth.evaluate.layout import decimal, html_table, markdown_table, number_or_none, percent, text_table
+from firth.evaluate.layout import decimal, markdown_table, number_or_none, percent, text_table
 from firth.evaluate.nodes import node_classification
 
 Array = NDArray[np.float64]
@@ -85,6 +86,8 @@ class CompressionResult:
 
     def __str__(self) -> str:
         return text_table(*self._table())
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return html_table(*self._table())

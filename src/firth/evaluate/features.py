@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
+from firth.core.linear_heads import new_head
+from firth.core.notebook import html_lines, html_table
 
 CLEAR = 1.64  # standard errors
-HEADS = ("logistic", "ridge", "mlp")
+NOTHING_LEARNED = "nothing was learned: this is not clearly better than the baseline"
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,22 @@ class FeatureResult:
             f"{name} {mean:.3f} ± {deviation:.3f} (baseline {self.baseline[name]:.3f}{linear[name]})"
             for name, (mean, deviation) in self.metrics.items()
         )
-        nothing = "" if self.learned else "; nothing was learned: this is not clearly better than the baseline"
-        return f"{self.rows:,} rows × {self.features:,} features, {self.head}, {self.folds} folds: {listed}{nothing}"
+        nothing = "" if self.learned else f"; {NOTHING_LEARNED}"
+        return f"{self._data()}: {listed}{nothing}"
+
+    __repr__ = __str__
+
+    def _data(self) -> str:
+        return f"{self.rows:,} rows × {self.features:,} features, {self.head}, {self.folds} folds"
+
+    def _repr_html_(self) -> str:
+        others = {"baseline": self.baseline, **({} if self.tfidf is None else {"tf-idf": self.tfidf})}
+        rows = [
+            [name, f"{mean:.3f} ± {deviation:.3f}", *(f"{other[name]:.3f}" for other in others.values())]
+            for name, (mean, deviation) in self.metrics.items()
+        ]
+        lines = html_lines(self._data(), "" if self.learned else f"{NOTHING_LEARNED}.".capitalize())
+        return html_table(["metric", "mean", *others], rows, numbers=range(1, 4)) + lines
 
 
 def features(
@@ -79,28 +95,12 @@ def features(
     try:
         from sklearn.dummy import DummyClassifier, DummyRegressor
         from sklearn.exceptions import ConvergenceWarning
-        from sklearn.linear_model import LogisticRegression, RidgeCV
         from sklearn.model_selection import cross_validate
-        from sklearn.neural_network import MLPClassifier
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
     except ImportError:
         raise missing_package("Features need", "scikit-learn", "sklearn") from None
-    if head not in HEADS:
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option="head",
-            choices=", ".join(HEADS),
-            got=head,
-        )
+    model = new_head(head)
     numbers = head == "ridge"
     check_folds(labels, folds, numbers)
-    heads = {
-        "logistic": lambda: LogisticRegression(max_iter=2000),
-        "ridge": lambda: RidgeCV(alphas=np.logspace(-2, 4, 7)),
-        "mlp": lambda: MLPClassifier((64,), solver="lbfgs", alpha=1.0, max_iter=200, random_state=1),
-    }
     scoring = (
         {"R²": "r2", "mean absolute error": "neg_mean_absolute_error"}
         if numbers
@@ -111,7 +111,7 @@ def features(
         warnings.simplefilter("ignore", ConvergenceWarning)  # stopping early is harmless here
         scores, dummy_scores = (
             cross_validate(model, matrix, labels, cv=splits(folds, numbers), scoring=scoring)
-            for model in (make_pipeline(StandardScaler(), heads[head]()), dummy)
+            for model in (model, dummy)
         )
     metrics = {
         name: (mean_metric(name, scores[f"test_{name}"]), float(np.std(scores[f"test_{name}"]))) for name in scoring

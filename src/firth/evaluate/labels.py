@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from firth.core import scores as metrics
 from firth.core.errors import FirthError
 from firth.core.model import Predicts
+from firth.core.notebook import html_lines, html_table
 from firth.evaluate.layout import number_or_none, text_table
 
 BATCH = 1024
@@ -109,17 +110,27 @@ class LabelResult:
             "labels": {score.label: {name: getattr(score, name) for name in names} for score in self.scores},
         }
 
-    def __str__(self) -> str:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         rows = [
             [score.label, f"{score.texts:,}", *(f"{value:.3f}" for value in (score.precision, score.recall, score.f1))]
             for score in self.scores
         ]
-        table = text_table(["label", "texts", "precision", "recall", "F1"], rows, numbers=range(1, 5))
+        return ["label", "texts", "precision", "recall", "F1"], rows
+
+    def _summary(self) -> str:
         left_out = f" ({self.unlabeled:,} without a label left out)" if self.unlabeled else ""
         return (
             f"{self.texts:,} texts{left_out}: accuracy {self.accuracy:.3f}, P@{self.k} {self.precision:.3f}, "
-            f"R@{self.k} {self.recall:.3f}, macro F1 {self.macro_f1:.3f}, Matthews {self.matthews:.3f}\n\n{table}"
+            f"R@{self.k} {self.recall:.3f}, macro F1 {self.macro_f1:.3f}, Matthews {self.matthews:.3f}"
         )
+
+    def __str__(self) -> str:
+        return f"{self._summary()}\n\n{text_table(*self._table(), numbers=range(1, 5))}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_lines(self._summary()) + html_table(*self._table(), numbers=range(1, 5))
 
 
 def classification(
@@ -203,6 +214,14 @@ class NumberResult:
             f"{self.texts:,} texts{left_out}: Spearman {self.spearman:.3f}, Pearson {self.pearson:.3f}, "
             f"root mean squared error {self.error:.3f}"
         )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        counts = [f"{self.texts:,}", f"{self.unlabeled:,}"]
+        row = [*counts, f"{self.spearman:.3f}", f"{self.pearson:.3f}", f"{self.error:.3f}"]
+        header = ["texts", "without a number", "Spearman", "Pearson", "root mean squared error"]
+        return html_table(header, [row], numbers=range(5))
 
 
 def number_result(targets: ArrayLike, predictions: ArrayLike) -> NumberResult:

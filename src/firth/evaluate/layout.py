@@ -1,8 +1,7 @@
-"""Tables as aligned text, Markdown or HTML, in which results are printed."""
+"""Tables as aligned text or Markdown, in which results are printed."""
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
 from unicodedata import combining, east_asian_width
@@ -25,17 +24,6 @@ def markdown_table(header: Row, rows: Sequence[Row], numbers: Sequence[int] = ()
     rule = ["---:" if column in numbers else "---" for column in range(len(header))]
     escaped = [[cell.replace("|", "\\|") for cell in row] for row in (header, *rows)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (escaped[0], rule, *escaped[1:]))
-
-
-def html_table(header: Row, rows: Sequence[Row], numbers: Sequence[int] = ()) -> str:
-    """Return an HTML table; the columns in `numbers` are right-aligned."""
-
-    def line(row: Row, tag: str) -> str:
-        styles = [' style="text-align:right"' if column in numbers else "" for column in range(len(row))]
-        cells = (f"<{tag}{style}>{html.escape(cell)}</{tag}>" for cell, style in zip(row, styles, strict=True))
-        return f"<tr>{''.join(cells)}</tr>"
-
-    return f"<table>{line(header, 'th')}{''.join(line(row, 'td') for row in rows)}</table>"
 
 
 def width(text: str) -> int:

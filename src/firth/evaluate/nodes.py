@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.extras import missing_package
+from firth.core.notebook import html_table
 from firth.core.vectors import Vectors
 from firth.evaluate.layout import text_table
 from firth.evaluate.words import check_finite, numbered_lines
@@ -57,11 +58,19 @@ class NodeResult:
         counts = {"splits": len(self.macro), "nodes": self.nodes, "labels": self.labels, "missing": self.missing}
         return {"macro_f1": self.macro_f1, "micro_f1": self.micro_f1, "share": self.share, **counts}
 
-    def __str__(self) -> str:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         row = [f"{self.share:.0%}", f"{self.macro_f1:.4f}", f"{self.micro_f1:.4f}", f"{np.std(self.macro):.4f}"]
         counts = [f"{self.nodes:,}", f"{self.labels:,}", f"{self.missing:,}", str(len(self.macro))]
-        header = ("labeled", "Macro-F1", "Micro-F1", "± of Macro", "nodes", "labels", "missing", "splits")
-        return text_table(header, [[*row, *counts]], numbers=range(8))
+        header = ["labeled", "Macro-F1", "Micro-F1", "± of Macro", "nodes", "labels", "missing", "splits"]
+        return header, [[*row, *counts]]
+
+    def __str__(self) -> str:
+        return text_table(*self._table(), numbers=range(8))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table(), numbers=range(8))
 
 
 class Line(NamedTuple):

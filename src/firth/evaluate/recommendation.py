@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.model import Histories, History, Model, Rates, Recommends
+from firth.core.notebook import html_lines, html_table
 from firth.core.report import Report, Silence
 from firth.core.vectors import Matrix, top_rows
 from firth.evaluate.baselines import Scorer, item_knn, popularity
-from firth.evaluate.layout import html_table, number_or_none, text_table
+from firth.evaluate.layout import number_or_none, text_table
 
 METRICS = ("recall@20", "ndcg@100", "map@10")
 BATCH_BYTES = 64 << 20  # scores of one batch of users
@@ -72,9 +73,11 @@ class RecommendationResult:
         header, rows = self._table()
         return f"{text_table(header, rows, numbers=range(1, len(header)))}\n{self._counts()}"
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         header, rows = self._table()
-        return html_table(header, rows, numbers=range(1, len(header))) + f"<p>{self._counts()}</p>"
+        return html_table(header, rows, numbers=range(1, len(header))) + html_lines(self._counts())
 
 
 class Case(NamedTuple):
@@ -289,12 +292,16 @@ class RatingResult:
         rows = [["model", self.rmse, self.mae], ["the mean", self.mean_rmse, self.mean_mae]]
         return ["", "RMSE", "MAE"], [[str(name), f"{rmse:.4f}", f"{mae:.4f}"] for name, rmse, mae in rows]
 
+    def _counts(self) -> str:
+        return f"{self.pairs:,} ratings ({self.skipped:,} of unknown users or items left out)"
+
     def __str__(self) -> str:
-        table = text_table(*self._table(), numbers=(1, 2))
-        return f"{table}\n{self.pairs:,} ratings ({self.skipped:,} of unknown users or items left out)"
+        return f"{text_table(*self._table(), numbers=(1, 2))}\n{self._counts()}"
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return html_table(*self._table(), numbers=(1, 2))
+        return html_table(*self._table(), numbers=(1, 2)) + html_lines(self._counts())
 
 
 def rating_errors(model: Rates, test: Any) -> RatingResult:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.model import Embeds
+from firth.core.notebook import html_table
 from firth.core.scores import correlation, ranks
 from firth.core.vectors import Matrix, unit_rows
 from firth.evaluate.layout import decimal, number_or_none, text_table
@@ -165,13 +166,21 @@ class PoolingChoice:
         tried = [candidate.to_json() for candidate in self.tried]
         return {"best": tried[0], "pairs": self.pairs, "held_out": self.held_out, "tried": tried}
 
-    def __str__(self) -> str:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         rows = [
             [each.how, " ".join(map(str, each.layers)), decimal(each.spearman), decimal(each.held_out)]
             for each in self.tried[:8]
         ]
         header = ["pooling", "layers", f"spearman ({self.pairs:,} pairs)", f"held out ({self.held_out:,})"]
-        return text_table(header, rows, numbers=(2, 3))
+        return header, rows
+
+    def __str__(self) -> str:
+        return text_table(*self._table(), numbers=(2, 3))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table(), numbers=(2, 3))
 
 
 def choose_pooling(

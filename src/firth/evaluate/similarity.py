@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import os
 import re
@@ -13,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from firth.core.errors import FirthError
+from firth.core.notebook import html_lines, html_table
 from firth.core.scores import correlation, ranks
 from firth.core.vectors import Vectors, similarity
-from firth.evaluate.layout import decimal, html_table, number_or_none, text_table
+from firth.evaluate.layout import decimal, number_or_none, text_table
 from firth.evaluate.words import check_finite, fold, numbered_lines, row_lookup
 
 
@@ -66,9 +66,10 @@ class SimilarityResult:
     def __str__(self) -> str:
         return f"{text_table(*self._table(), numbers=range(4))}\n{self._why_skipped()}".rstrip()
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
-        why = f"<p>{html.escape(self._why_skipped())}</p>" if self.missing else ""
-        return html_table(*self._table(), numbers=range(4)) + why
+        return html_table(*self._table(), numbers=range(4)) + html_lines(self._why_skipped())
 
 
 def read_pairs(path: str | os.PathLike[str]) -> list[Pair]:

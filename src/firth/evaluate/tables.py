@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from firth.core.errors import FirthError
+from firth.core.notebook import html_table
 from firth.core.vectors import Hits, Vectors
-from firth.evaluate.layout import html_table, markdown_table, text_table, width
+from firth.evaluate.layout import markdown_table, text_table, width
 
 PAGE = 100  # characters per line of the printed table, after which the next words start a new block
 
@@ -53,6 +54,8 @@ class NeighborTable:
 
     def __str__(self) -> str:
         return "\n\n".join(text_table(*block) for block in self._blocks(page=PAGE))
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return "".join(html_table(*block) for block in self._blocks(page=None))

@@ -6,7 +6,7 @@ model without a head.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -16,9 +16,10 @@ import torch
 from numpy.typing import NDArray
 
 from firth.core import registry
+from firth.core.embedding import EmbeddedTexts, EmbedsTexts, Text
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Attention, AttentionSteps, Model, Parts, Pooled, Senses, WordsInContext
+from firth.core.model import Attention, AttentionSteps, Model, Parts, Senses, WordsInContext
 from firth.core.options import build_settings
 from firth.core.run import Run
 from firth.core.sketch import KEY, inherited
@@ -37,13 +38,14 @@ from firth.transformers.gpt_model import GPTModel
 from firth.transformers.gpt_model import net_of as decoder_of
 from firth.transformers.huggingface_folder import read_weights
 from firth.transformers.pooling import Pooling
+from firth.transformers.text_encoder import WINDOW
 
 Base = BertModel | GPTModel
 Kind = TypeVar("Kind", bound="TunedModel")
 BATCH_TOKENS = 16384  # tokens per forward pass of predictions
 
 
-class TunedModel(Model):
+class TunedModel(EmbedsTexts):
     """A base model, the network of base and head, and the task's metadata (`task`, JSON)."""
 
     method: TuningOptions
@@ -52,6 +54,7 @@ class TunedModel(Model):
     head_input: ClassVar[str] = "each"  # what the head reads: `pool` of a `Tuned` network
     has_labels: ClassVar[bool] = False  # whether each output is a label
     outputs: ClassVar[int] = 1  # number of outputs, if they are not labels
+    batch_texts = WINDOW
 
     def __init__(
         self, method: TuningOptions, base: Base, net: Tuned, task: Mapping[str, Any], training: Mapping[str, Any]
@@ -62,6 +65,7 @@ class TunedModel(Model):
 
     @property
     def tokenizer(self) -> SubwordTokenizer:
+        """The tokenizer of the base."""
         return self.base.tokenizer
 
     @property
@@ -73,22 +77,29 @@ class TunedModel(Model):
 
     @property
     def vectors(self) -> Vectors:
+        """The token embeddings of the fine-tuned base."""
         return self.base.vectors
 
     @property
     def tables(self) -> Mapping[str, Vectors]:
+        """The tables of vectors of the fine-tuned base."""
         return self.base.tables
 
-    def embed(self, inputs: Sequence[str]) -> Matrix:
-        """Return the fine-tuned base's vectors of texts, one row per text."""
-        return self.base.embed(inputs)
+    def embed_with_counts(self, texts: Sequence[str], *args: Any, **settings: Any) -> EmbeddedTexts:
+        """Return the fine-tuned base's vectors of texts, with the numbers of known and unknown tokens."""
+        return self.base.embed_with_counts(texts, *args, **settings)
 
-    def pool(self, texts: Sequence[str]) -> Pooled:
-        """Return the rows of `embed` with the numbers of known and unknown tokens of each text."""
-        unknown_id = self.tokenizer.ids.get("[UNK]", -1)
-        ids = self.tokenizer.ids_batch(list(texts), special=False)
-        unknown = np.array([each.count(unknown_id) for each in ids], np.int64)
-        return Pooled(self.embed(texts), np.array([len(each) for each in ids], np.int64) - unknown, unknown)
+    @property
+    def embedding_settings(self) -> list[str]:
+        """The further settings of `embed`: those of the base."""
+        return self.base.embedding_settings
+
+    def embed_batches(self, batches: Iterable[Sequence[Text]], *args: Any, **settings: Any) -> Iterator[EmbeddedTexts]:
+        """Apply the base's `embed_with_counts` to a stream of lists of texts."""
+        return self.base.embed_batches(batches, *args, **settings)
+
+    def _embed_batches(self, batches: Iterable[Sequence[Text]], *args: Any, **settings: Any) -> Iterator[Matrix]:
+        return self.base._embed_batches(batches, *args, **settings)
 
     def word_vectors(self, texts: Sequence[str], *settings: Any, **more: Any) -> list[WordsInContext]:
         """Return the words of each text with their contextual vectors from the fine-tuned base."""

@@ -17,11 +17,14 @@ LEARNING_RATE, BERT_BASE_DIM, MAX_LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 768,
 
 Options = TypeVar("Options", bound="TuningOptions")
 
+INHERITED = "Languages, biases and the length limit are those of the base model."
+
 
 @dataclass(frozen=True, kw_only=True)
 class TuningOptions(GradientOptions):
     """Options for training a pretrained network on a task."""
 
+    limits: ClassVar[tuple[str, ...]] = (INHERITED,)
     needs_start: ClassVar[bool] = True
 
     tune: str = option("all", 'which base layers are trained with the new head: all, a number of top layers, or "head"')

@@ -9,7 +9,7 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.questions import Questions
-from firth.finetuning.finetuning_options import TuningOptions
+from firth.finetuning.finetuning_options import INHERITED, TuningOptions
 from firth.training.network_options import networks
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ class QuestionAnswerer(TuningOptions):
     where T are the BERT's vectors of the passage's tokens.
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        INHERITED,
+        "An answer is a span of the given passage, whether or not the passage is right.",
+    )
     summary: ClassVar[str] = "answers to questions as spans of a passage, by fine-tuning a BERT"
     data = Questions
 

@@ -10,6 +10,7 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.similar_pairs import SimilarPairs
+from firth.finetuning.finetuning_options import INHERITED
 from firth.training.network_options import GradientOptions, networks
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ class SentenceEncoder(GradientOptions):
     twice with different dropout, which gives the pair (SimCSE).
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        INHERITED,
+        "Similarity means what the training pairs made similar: topic, paraphrase or answer.",
+    )
     summary: ClassVar[str] = "better sentence vectors, by fine-tuning a BERT on texts, pairs or triplets"
     data = SimilarPairs
     needs_start: ClassVar[bool] = True

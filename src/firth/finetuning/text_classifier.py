@@ -9,7 +9,7 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.examples import Examples
-from firth.finetuning.finetuning_options import TextHeadOptions
+from firth.finetuning.finetuning_options import INHERITED, TextHeadOptions
 from firth.training.network_options import networks
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ class TextClassifier(TextHeadOptions):
     Maximizes Σ log softmax(C Wᵀ) of the correct labels, where C are the network's vectors of the texts.
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        INHERITED,
+        "Only labels of the training data can be predicted, also for texts to which none applies.",
+        "Probabilities are not calibrated.",
+    )
     summary: ClassVar[str] = "labels of texts or pairs of texts, by fine-tuning a BERT or GPT"
     data = Examples
 

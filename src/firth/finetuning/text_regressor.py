@@ -9,7 +9,7 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.examples import Examples
-from firth.finetuning.finetuning_options import TextHeadOptions
+from firth.finetuning.finetuning_options import INHERITED, TextHeadOptions
 from firth.training.network_options import networks
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ class TextRegressor(TextHeadOptions):
     Minimizes Σ (C · w + b − number)², where C are the network's vectors of the texts.
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        INHERITED,
+        "Numbers outside the range of the training data are unlikely to be predicted.",
+    )
     summary: ClassVar[str] = "a number per text or pair of texts, by fine-tuning a BERT or GPT"
     data = Examples
 

@@ -10,7 +10,7 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.tagged_sentences import TaggedSentences
-from firth.finetuning.finetuning_options import TuningOptions
+from firth.finetuning.finetuning_options import INHERITED, TuningOptions
 from firth.training.network_options import networks
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ class TokenClassifier(TuningOptions):
     Maximizes Σ log softmax(T Wᵀ) of the words' correct tags, where T is the BERT's vector of a word's first subword.
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        INHERITED,
+        "Only tags of the training data can be predicted.",
+    )
     summary: ClassVar[str] = "tags of words, such as named entities and parts of speech, by fine-tuning a BERT"
     data = TaggedSentences
 

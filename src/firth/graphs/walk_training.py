@@ -83,6 +83,10 @@ Walks = TypeVar("Walks", bound="WalkingMethod")
 class WalkingMethod(Method):
     """Options and `fit` of DeepWalk and Node2Vec."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "Nodes and edges added after training are unknown: a new node has no vector.",
+        "Only the edges are known, not attributes of nodes or edges other than weights.",
+    )
     model: ClassVar[type[Model]] = NodeModel
     data = Graph
 

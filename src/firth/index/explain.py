@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from firth.core.embedding import EmbedsTexts
 from firth.core.errors import FirthError
-from firth.core.model import HasVectors, Pools, TokenizesWords
+from firth.core.model import HasVectors, TokenizesWords
 from firth.core.vectors import Matrix
 
 
@@ -42,7 +43,7 @@ def explain(model: object, query: str, text: str, k: int = 5) -> list[Contributi
 
 def word_vectors(model: object, text: str) -> tuple[Counter[str], Matrix]:
     """Return the counts of a text's in-vocabulary words, and their vectors."""
-    if not isinstance(model, TokenizesWords) or not isinstance(model, HasVectors) or not isinstance(model, Pools):
+    if not isinstance(model, TokenizesWords) or not isinstance(model, HasVectors) or not isinstance(model, EmbedsTexts):
         raise not_explainable(model)
     counts: Counter[str] = Counter()
     rows = []
@@ -54,7 +55,7 @@ def word_vectors(model: object, text: str) -> tuple[Counter[str], Matrix]:
         counts[word] = count
     matrix = np.array(rows, dtype=np.float32)
     mean = np.average(matrix, axis=0, weights=list(counts.values())) if rows else 0
-    if not np.allclose(mean, model.pool([text]).matrix[0], rtol=1e-3, atol=1e-4):
+    if not np.allclose(mean, model.embed_with_counts([text]).matrix[0], rtol=1e-3, atol=1e-4):
         raise not_explainable(model)
     return counts, matrix
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from firth.core.notebook import html_table
 
 
 class Hit(NamedTuple):
@@ -25,11 +26,8 @@ class Hits(list[Hit]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        def row(hit: Hit) -> str:
-            cells = (hit.key, f"{hit.score:.4f}", snippet(hit.attributes.get("text")))
-            return f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
-
-        return f"<table><tr><th>key</th><th>score</th><th></th></tr>{''.join(map(row, self))}</table>"
+        rows = [[hit.key, f"{hit.score:.4f}", snippet(hit.attributes.get("text"))] for hit in self]
+        return html_table(["key", "score", "text"], rows, numbers=(1,))
 
 
 def snippet(text: Any, words: Sequence[str] = (), width: int = 80) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from firth.core.arguments import as_floats, check_choice, check_count
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.model import HasVectors
+from firth.core.notebook import ShowsRows
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix, Vectors, row_lengths
 from firth.index.graph import Graph, approximate
@@ -41,7 +42,7 @@ FUSION_DEPTH = 100  # rows of each ranking that are fused, at least
 MODES = ("vector", "words", "both")
 
 
-class Index:
+class Index(ShowsRows):
     """A searchable collection of vectors, created by `Index.create`, `Index.open` or `Index.of`.
 
     Every change (`add`, `update`, `delete`, `optimize`) is an atomic commit. Threads can share an `Index`: changes are
@@ -150,6 +151,12 @@ class Index:
     def __repr__(self) -> str:
         where = "in memory" if self.folder is None else f"in {self.folder}"
         return f"Index of {len(self):,} × {self.space.dim} ({self.space.metric}, {self.space.dtype}) {where}"
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[list[Any]]]:
+        state = self.store.state
+        deleted = set(np.asarray(state.deleted).tolist())
+        rows = (state.row(position) for position in range(state.rows) if position not in deleted)
+        return ["key", *state.columns], ([key, *(values.get(name) for name in state.columns)] for key, values in rows)
 
     # ---- changes ----
 

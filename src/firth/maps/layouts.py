@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
+from firth.core.notebook import ShowsRows
 from firth.core.run import Run
 from firth.core.vectors import Matrix, Vectors, row_lengths, unit_rows
 from firth.kernels.search import search_rows
@@ -35,7 +36,7 @@ ITERATIONS = 750  # of t-SNE: 250 with exaggeration and 500 without, openTSNE's 
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class Layout(ShowsRows):
     """The 2-D coordinates of keys, how they were computed, and how well they preserve neighborhoods."""
 
     keys: Sequence[str]
@@ -49,6 +50,9 @@ class Layout:
 
     def __repr__(self) -> str:
         return f"{self.method}: {len(self.keys):,} points, {self.score}"
+
+    def _rows_shown(self) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+        return ["key", "x", "y"], ((key, *xy) for key, xy in zip(self.keys, self.xy.tolist(), strict=True))
 
 
 class NearestRows(NamedTuple):

@@ -28,6 +28,7 @@ from firth.recommenders.recommender_model import (
     keys_of,
     merge_interactions,
 )
+from firth.training.network_options import EXPOSURE, NEW_ITEMS, NEW_USERS
 
 SOLVERS = ("cg", "cholesky")
 REGULARIZATION = 30.0  # the default for large data
@@ -61,6 +62,11 @@ class ALS(Method):
     p = 0 and c = 1.
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        NEW_ITEMS,
+        NEW_USERS,
+        EXPOSURE,
+    )
     summary: ClassVar[str] = "user and item vectors from implicit feedback: weighted matrix factorization"
     model: ClassVar[type[Model]] = ALSModel
     data = Interactions

@@ -12,6 +12,7 @@ from firth.core.run import Run
 from firth.data.interactions import Interactions
 from firth.recommenders.bpr_training import BPRModel, Training
 from firth.recommenders.recommender_model import as_interactions, check_start, keys_of, merge_interactions
+from firth.training.network_options import EXPOSURE, NEW_ITEMS, NEW_USERS
 
 MANY_ITEMS_PER_USER = 30  # on average; with fewer the default regularization is higher
 
@@ -20,6 +21,11 @@ MANY_ITEMS_PER_USER = 30  # on average; with fewer the default regularization is
 class BPR(Method):
     """Maximize Σ log σ(u · i − u · j) over items i of the user's history and negative samples j."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        NEW_ITEMS,
+        NEW_USERS,
+        EXPOSURE,
+    )
     summary: ClassVar[str] = "user and item vectors from implicit feedback: ranks used items above unused ones"
     model: ClassVar[type[Model]] = BPRModel
     data = Interactions

@@ -16,6 +16,7 @@ from firth.data.interactions import Interactions
 from firth.kernels import predict as kernel
 from firth.recommenders.item2vec_training import BasketTraining, Item2VecModel, baskets, trained_rows
 from firth.recommenders.recommender_model import as_interactions, check_start, keys_of, merge_interactions
+from firth.training.network_options import EXPOSURE, NEW_ITEMS, NEW_USERS
 from firth.words.window_training import Group, automatic_epochs
 
 MIN_EPOCHS, MANY_EVENTS = 20, 25_000
@@ -27,6 +28,11 @@ METRIC_NAMES = {"words_per_second": "items_per_second", "documents": "users", "v
 class Item2Vec(Method):
     """Skip-gram over baskets: maximize Σ log p(item | another item of the basket)."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        NEW_ITEMS,
+        NEW_USERS,
+        EXPOSURE,
+    )
     summary: ClassVar[str] = "item vectors from baskets or sessions by skip-gram; users are the mean of their items"
     model: ClassVar[type[Model]] = Item2VecModel
     data = Interactions

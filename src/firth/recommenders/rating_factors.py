@@ -29,6 +29,7 @@ from firth.recommenders.recommender_model import (
     keys_of,
     merge_interactions,
 )
+from firth.training.network_options import NEW_ITEMS, NEW_USERS
 
 
 class RatingFactorsModel(RecommenderModel):
@@ -82,6 +83,11 @@ class RatingFactorsModel(RecommenderModel):
 class RatingFactors(Method):
     """Minimize Σ (r − mean − b_u − b_i − u · i)² + λ Σ (|u|² + |i|² + b_u² + b_i²) over the ratings."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        NEW_ITEMS,
+        NEW_USERS,
+        "Ratings are those of items that users chose to rate.",
+    )
     summary: ClassVar[str] = "user and item vectors from explicit ratings: matrix factorization with biases"
     model: ClassVar[type[Model]] = RatingFactorsModel
     data = Interactions

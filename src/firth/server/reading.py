@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from firth.core.embedding import EmbedsTexts
 from firth.core.long_texts import CHUNK, REFUSE, TRUNCATE, TooLongError
-from firth.core.model import Embeds, LimitsTexts, Model, Pools, TokenizesWords, base_model
+from firth.core.model import LimitsTexts, Model, TokenizesWords, base_model
 from firth.core.vectors import Matrix
 from firth.data.subword_tokenizer import HasSubwordTokenizer, checked_texts
 from firth.data.vocabulary import HasVocabulary
@@ -36,9 +37,9 @@ class TextReader:
     special_count = 0  # special tokens that are added to a text
 
     def __init__(self, model: Served, precision: str = "auto") -> None:
-        if not isinstance(model, Model) or not isinstance(model, Embeds) or not model.method.data.has_texts:
+        if not isinstance(model, EmbedsTexts):
             raise RequestError(400, "This model does not embed texts.", field="model")
-        self.model, self.embedder, self.precision = model, model, precision
+        self.model, self.precision = model, precision
         owner = model.reader if isinstance(model, StaticModel) else model
         self.tokenizer = owner.tokenizer if isinstance(owner, HasSubwordTokenizer) else None
         base = base_model(model)
@@ -58,7 +59,7 @@ class TextReader:
 
     def rows(self, items: list[Any]) -> Matrix:
         """Return one vector per item."""
-        return self.embedder.embed(items)
+        return self.model.embed(items)
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text."""
@@ -66,9 +67,8 @@ class TextReader:
             return [len(ids) + self.special_count for ids in self.tokenizer.ids_batch(texts, special=False)]
         if isinstance(self.model, TokenizesWords):
             return [len(self.model.tokenize(text)) for text in texts]
-        assert isinstance(self.model, Pools)
-        pooled = self.model.pool(texts)
-        counts: list[int] = (pooled.known + pooled.unknown).tolist()
+        embedded = self.model.embed_with_counts(texts)
+        counts: list[int] = (embedded.known + embedded.unknown).tolist()
         return counts
 
     def tokens(self, text: str, special: bool) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.model import HasVectors
+from firth.core.notebook import ROWS, ShowsRows
 from firth.core.vectors import Hit, Hits, Vectors, row_lengths, unit_rows
 from firth.evaluate.words import check_finite, numbered_lines
 
@@ -25,7 +26,7 @@ WordPairs = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Aligned:
+class Aligned(ShowsRows):
     """The result of an alignment.
 
     `vectors` are all vectors of the first space, rotated by `rotation`. `pairs` are the word pairs that it was computed
@@ -52,6 +53,13 @@ class Aligned:
         """Return the word of a pair, or both words if they differ."""
         a, b = self.pairs[row]
         return a if a == b else f"{a} → {b}"
+
+    def __repr__(self) -> str:
+        before, after = (float(np.mean(cosines)) for cosines in (self.before, self.after))
+        return f"Aligned({len(self.pairs):,} word pairs: mean cosine {before:.3f} before, {after:.3f} after)"
+
+    def _rows_shown(self) -> tuple[list[str], list[tuple[str, float]]]:
+        return ["moved most", "cosine"], list(self.moved(ROWS))
 
     def to_json(self, k: int = 10) -> dict[str, Any]:
         """Return a summary as JSON values."""

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from firth.core.embedding import EmbedsTexts
 from firth.core.errors import FirthError
-from firth.core.model import Embeds, HasVectors, Model, Pools
+from firth.core.model import HasVectors, Model
 from firth.core.saved import load
 from firth.core.vectors import Matrix, Vectors
 from firth.data.tokenizer import tokenizer
@@ -157,16 +158,12 @@ def disk_size(path: Path) -> int:
 
 def embedding(model: Model) -> Embed | None:
     """Return the function that embeds texts with this model; None if it does not embed texts."""
-    if not model.method.data.has_texts or not isinstance(model, Pools | Embeds):
+    if not isinstance(model, EmbedsTexts):
         return None
-    if not isinstance(model, Pools):
-        plain = model.embed
-        return lambda texts: (np.asarray(plain(texts)), 0, 0)
-    pool = model.pool
 
     def embed(texts: Sequence[str]) -> tuple[Matrix, int, int]:
-        pooled = pool(texts)
-        return pooled.matrix, int(pooled.known.sum()), int(pooled.unknown.sum())
+        embedded = model.embed_with_counts(texts)
+        return embedded.matrix, int(embedded.known.sum()), int(embedded.unknown.sum())
 
     return embed
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from firth.evaluate.layout import html_table, number_or_none, percent, text_table
+from firth.core.notebook import html_lines, html_table
+from firth.evaluate.layout import number_or_none, percent, text_table
 from firth.studies.bootstrap import Floats, distinguishable, interval, resampled, statistic
 from firth.studies.training_data import NOT_COMPARED, UNKNOWN_LABELS, TrainingData
 
@@ -211,10 +212,10 @@ class Comparison:
     def __str__(self) -> str:
         return "\n".join([text_table(*self.table()), "", self.agreement() + "\n".join(self.lines())])
 
-    def _repr_html_(self) -> str:
-        from html import escape
+    __repr__ = __str__
 
-        return html_table(*self.table()) + "".join(f"<p>{escape(line)}</p>" for line in self.lines())
+    def _repr_html_(self) -> str:
+        return html_table(*self.table()) + html_lines(*self.lines())
 
 
 METADATA_LINES: dict[str, Callable[[ModelMetadata], str]] = {

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from firth.core.notebook import html_table
 from firth.core.storage import new_file
-from firth.evaluate.layout import decimal, html_table
+from firth.evaluate.layout import decimal
 from firth.maps.drawing import BLUE, INK, MUTED, ORANGE, RULE, style
 from firth.studies.comparison import Comparison, Measure
 

@@ -29,13 +29,14 @@ from firth.core.checkpoint import difference
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model
+from firth.core.notebook import html_lines, html_table
 from firth.core.processes import refuse_processes
 from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.saved import load
 from firth.core.storage import check_writable, new_file, put_in_place, read_json, saying_where, write_json
 from firth.core.train import LOCK, finished_identity, identity_of, lock, train, unfinished_identity
-from firth.evaluate.layout import html_table, text_table
+from firth.evaluate.layout import text_table
 from firth.studies.comparison import Measure, make_measure
 from firth.studies.space import Between, SearchSpace, next_options, search_space, with_options
 from firth.studies.tasks import Task
@@ -140,10 +141,10 @@ class Sweep:
     def __str__(self) -> str:
         return "\n".join([text_table(*self.table()), "", *self.lines()])
 
-    def _repr_html_(self) -> str:
-        from html import escape
+    __repr__ = __str__
 
-        return html_table(*self.table()) + "".join(f"<p>{escape(line)}</p>" for line in self.lines())
+    def _repr_html_(self) -> str:
+        return html_table(*self.table()) + html_lines(*self.lines())
 
 
 def sweep(

@@ -271,6 +271,10 @@ class EncodingMethod(Method):
       names (arrays, lists) are matched by position, and their number must be equal.
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "Categories and ranges of numbers are those of the training data; unseen categories follow the option unseen.",
+        "Columns are encoded one by one, without the relations between them.",
+    )
     data = Table
     model: ClassVar[type[Model]] = EncoderModel
 

@@ -129,6 +129,10 @@ class PCA(Method):
     direction is positive.
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "Directions are linear, and columns of large scale or with outliers dominate them.",
+        "Missing values and categories are refused.",
+    )
     summary: ClassVar[str] = "tables and vectors: projection on the directions of largest variance"
     data = Table
     model: ClassVar[type[Model]] = PCAModel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.model import Model, Parts
 from firth.core.stored import check_arrays, check_texts_of
-from firth.core.vectors import Matrix, Vectors
+from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.table import Table
 
 
@@ -92,9 +92,14 @@ class TableModel(Model):
             return table
         return Vectors(inputs.keys, np.stack([table.numbers(name) for name in table.names], axis=1))
 
-    def embed(self, inputs: Any) -> Matrix:
-        """Return `transform` as dense float32."""
-        return single_precision(self.coded(inputs).matrix)
+    def embed(self, inputs: Any, *, normalize: bool = False) -> Matrix:
+        """Return `transform` as dense float32, one row per row of a table, or of an iterator over rows.
+
+        `normalize` scales the rows to length 1; zero rows stay zero.
+        """
+        rows = list(inputs) if isinstance(inputs, Iterator) else inputs
+        matrix = single_precision(self.coded(rows).matrix)
+        return unit_rows(matrix) if normalize else matrix
 
 
 def stored_points(parts: Parts, dim: int) -> Vectors | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
-from firth.training.network_options import CompressingOptions, networks
+from firth.training.network_options import UNUSUAL_ROWS, CompressingOptions, networks
 
 if TYPE_CHECKING:
     from firth.tables.autoencoder_model import VAEModel
@@ -22,6 +22,10 @@ class VAE(CompressingOptions):
     network is initialized from probabilistic PCA. `Autoencoder` describes how tables are handled.
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        UNUSUAL_ROWS,
+        "Sampled rows imitate the training data: they are not observations, and they do not guarantee privacy.",
+    )
     summary: ClassVar[str] = "tables and vectors: codes with uncertainty, and new rows sampled from the model"
 
     learning_rate: float = option(5e-3, "peak learning rate, after warmup and before decay", low=1e-9, high=10)

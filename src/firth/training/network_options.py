@@ -24,6 +24,11 @@ from firth.data.table import Table
 SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")  # of translators, with the ids 0 to 3
 STEPS, MIN_BATCH, MAX_BATCH = 1000, 512, 8192  # steps per run and tokens per step, if batch_tokens is not set
 MAX_HIDDEN_SIZE = 65536
+#: Limits for model cards.
+UNUSUAL_ROWS = "Codes are only meaningful for rows like those of the training data; others are reconstructed badly."
+NEW_ITEMS = "Items unseen in training cannot be recommended (cold start)."
+NEW_USERS = "Users without a history get no personal recommendations."
+EXPOSURE = "Interactions reflect what users were shown, so popular items are favored."
 
 
 @contextlib.contextmanager
@@ -145,6 +150,7 @@ class Variational(Protocol):
 class CompressingOptions(RowOptions):
     """Options of autoencoders of tables."""
 
+    limits: ClassVar[tuple[str, ...]] = (UNUSUAL_ROWS,)
     data = Table
     min_rows: ClassVar[int] = 2
     accepts_missing: ClassVar[bool] = True  # missing cells and unseen categories
@@ -183,6 +189,11 @@ class CompressingOptions(RowOptions):
 class UserOptions(RowOptions):
     """Options of autoencoders of user histories."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        NEW_ITEMS,
+        NEW_USERS,
+        EXPOSURE,
+    )
     data = Interactions
 
     epochs: int = option(100, "passes over the users", low=1)

@@ -23,6 +23,11 @@ SIZES = {"tiny": (2, 128, 2), "mini": (4, 256, 4), "small": (4, 512, 8), "base":
 class BERT(GradientOptions):
     """Maximize Σ log p(masked token | all other tokens), and predict whether a sentence follows another."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "Texts beyond context_length tokens are truncated or read in chunks (pooling).",
+        "Languages are those of the training corpus.",
+        "Without fine-tuning, text vectors are rough measures of similarity (see SentenceEncoder).",
+    )
     summary: ClassVar[str] = "a bidirectional encoder: contextual vectors of words and sentences"
     data = Corpus
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from firth.core import registry
+from firth.core.embedding import EmbeddedTexts, EmbedsTexts, Text, check_texts
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Model, Parts, Pooled
+from firth.core.model import Parts
 from firth.core.options import build_settings
 from firth.core.report import Silence
 from firth.core.shortening import check_shorter
@@ -43,14 +44,15 @@ from firth.transformers.sentence_transformers_folder import (
 )
 from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, new_engine, prefetched, resolve_engine
 from firth.transformers.whitening import Projection, whitening
-from firth.words.word_model import check_texts
 
 Pair = tuple[str, str]
 OLD_SIZE_NAMES = {"hidden": "feedforward_dim", "places": "max_positions"}  # of folders that earlier versions saved
 
 
-class BertModel(TracesAttention, ContextualModel, Model):
+class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
     """A BERT encoder with its tokenizer and pooling."""
+
+    batch_texts = WINDOW
 
     def __init__(
         self,
@@ -201,55 +203,64 @@ class BertModel(TracesAttention, ContextualModel, Model):
 
     # ---- texts ----
 
-    def embed(
-        self, inputs: Sequence[str], pooling: Pooling | None = None, device: str = "auto", precision: str = "auto"
-    ) -> Matrix:
-        """Return one row per text, by this model's pooling or the given one.
+    def embed_with_counts(
+        self, texts: Sequence[str], pooling: Pooling | None = None, device: str = "auto", precision: str = "auto"
+    ) -> EmbeddedTexts:
+        """Return text vectors by this model's pooling or the given one, with the numbers of known and unknown tokens.
 
         `precision` is float32 (default) or int8 on a CPU, bf16 (default) or float32 on a GPU.
         """
-        return self.pool(inputs, pooling, device, precision).matrix
-
-    def pool(
-        self, texts: Sequence[str], pooling: Pooling | None = None, device: str = "auto", precision: str = "auto"
-    ) -> Pooled:
-        """Return text vectors as `embed` does, with the numbers of known and unknown tokens per text."""
         check_texts(texts)
         pooling = self.checked(pooling)
-        windows = (texts[first : first + WINDOW] for first in range(0, len(texts), WINDOW))
-        reader = Reader(self.tokenizer, pooling, self.size.max_positions)
-        parts = list(self._pool_windows(windows, reader, pooling, device, precision))
-        reader.report_truncation()
+        batches = (texts[first : first + WINDOW] for first in range(0, len(texts), WINDOW))
+        parts = list(self._reported_batches(batches, pooling, device, precision))
         if not parts:
-            return Pooled(np.zeros((0, self.dim_of(pooling)), np.float32), *np.zeros((2, 0), np.int64))
-        return Pooled(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+            return EmbeddedTexts(np.zeros((0, self.dim_of(pooling)), np.float32), *np.zeros((2, 0), np.int64))
+        return EmbeddedTexts(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def pool_windows(
+    def embed_batches(
         self,
-        windows: Iterable[Sequence[str]],
+        batches: Iterable[Sequence[Text]],
         pooling: Pooling | None = None,
         device: str = "auto",
         precision: str = "auto",
-    ) -> Iterator[Pooled]:
-        """Apply `pool` to a stream of lists of texts. Truncation is not reported; compare the token counts."""
+    ) -> Iterator[EmbeddedTexts]:
+        """Apply `embed_with_counts` to a stream of lists of texts; truncation shows in the token counts only."""
         pooling = self.checked(pooling)
-        return self._pool_windows(
-            windows, Reader(self.tokenizer, pooling, self.size.max_positions), pooling, device, precision
-        )
+        reader = Reader(self.tokenizer, pooling, self.size.max_positions)
+        return self._read_batches(batches, reader, pooling, device, precision)
 
-    def _pool_windows(
-        self, windows: Iterable[Sequence[str]], reader: Reader, pooling: Pooling, device: str, precision: str
-    ) -> Iterator[Pooled]:
-        """Pool lists of texts; the next list is tokenized while one is computed."""
+    def _embed_batches(
+        self,
+        batches: Iterable[Sequence[Text]],
+        pooling: Pooling | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+    ) -> Iterator[Matrix]:
+        reported = self._reported_batches(batches, self.checked(pooling), device, precision)
+        return (embedded.matrix for embedded in reported)
+
+    def _reported_batches(
+        self, batches: Iterable[Sequence[Text]], pooling: Pooling, device: str, precision: str
+    ) -> Iterator[EmbeddedTexts]:
+        """Embed lists of texts, and report at the end how many texts were truncated."""
+        reader = Reader(self.tokenizer, pooling, self.size.max_positions)
+        yield from self._read_batches(batches, reader, pooling, device, precision)
+        reader.report_truncation()
+
+    def _read_batches(
+        self, batches: Iterable[Sequence[Any]], reader: Reader, pooling: Pooling, device: str, precision: str
+    ) -> Iterator[EmbeddedTexts]:
+        """Embed lists of texts; the next list is tokenized while one is computed."""
         engine = self.engine(device, precision)
         pending: deque[tuple[Read, Callable[[], Matrix]]] = deque()
 
-        def ready() -> Pooled:
+        def ready() -> EmbeddedTexts:
             read, rows = pending.popleft()
             matrix = self.finished(read.joined(rows(), pooling.how), pooling)
-            return Pooled(matrix, read.known, read.unknown)
+            return EmbeddedTexts(matrix, read.known, read.unknown)
 
-        for read in prefetched(map(reader, windows)):
+        for read in prefetched(map(reader, batches)):
             pending.append((read, engine(read.ids, pooling)))
             if len(pending) > 1:  # keep the GPU busy with the next list
                 yield ready()

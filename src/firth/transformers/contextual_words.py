@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from firth.core.embedding import check_texts
 from firth.core.errors import FirthError
 from firth.core.long_texts import TooLongError
 from firth.core.model import Occurrence, Senses, WordsInContext
@@ -28,7 +29,6 @@ from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.nets.transformer import Size
 from firth.transformers.pooling import COMBINE, combined, layer_numbers
 from firth.transformers.word_spans import Reading, Span, WordMatcher, characters, chunks, in_windows, inside, read
-from firth.words.word_model import check_texts
 
 SUBWORD_POOLING = ("mean", "first", "last")
 BATCH_TOKENS = 4096  # per batch

@@ -23,6 +23,11 @@ class Distil(Method):
     teacher's text vectors.
     """
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "The vector of a text is the mean of its token vectors, so word order and negation are nearly lost.",
+        "A token has one vector in all contexts.",
+        "Languages and biases are those of the teacher.",
+    )
     summary: ClassVar[str] = (
         "a BERT as a static token table: text vectors hundreds of times faster on a CPU, nearly as good"
     )

@@ -41,6 +41,7 @@ from firth.transformers.bert_model import BertModel
 from firth.transformers.distil import Distil
 from firth.transformers.static_model import OtherTokens, StaticModel, native_reader
 from firth.transformers.text_encoder import WINDOW, Ids, resolve_engine
+from firth.words.word_model import sif_weights
 
 ROUNDS = 10  # maximum iterations of conjugate gradients; more do not help
 HELD_OUT = 500  # maximum number of sentences, or a twentieth of them
@@ -88,7 +89,7 @@ def distil_teacher(method: Distil, data: Any, run: Run, start: Model | None) -> 
         metrics |= {"texts": len(bags.texts), "loss": error}
     model = StaticModel(method, vocabulary.document, table, metrics)
     if len(held_out) > 2:
-        spearman = agreement(model.pool(held_out).matrix, sentence_vectors(teacher, held_out, method.precision, run))
+        spearman = agreement(model.embed(held_out), sentence_vectors(teacher, held_out, method.precision, run))
         metrics |= {"agreement": spearman} if math.isfinite(spearman) else {}  # undefined if all texts are equal
     metrics |= {"seconds": time.monotonic() - began, "teacher": repr(teacher), "seed": run.seed}
     return model
@@ -159,15 +160,14 @@ def reader_of(document: dict[str, Any], tokens: Sequence[str]) -> WordPieces | O
 
 
 def frequency_weights(tokens: int, smoothing: float, counts: NDArray[np.int64] | None) -> NDArray[np.float64]:
-    """Return the token weights a / (a + p).
+    """Return the SIF weights of tokens, from their counts or ranks.
 
     Without counts, p is proportional to 1 / rank (Zipf), because BERT's tokens are nearly in the order of frequency.
     With counts, a token that does not occur counts as half an occurrence.
     """
-    if not smoothing:
-        return np.ones(tokens)
     seen = 1 / np.arange(2, tokens + 2) if counts is None else np.maximum(counts, 0.5)
-    return np.asarray(smoothing / (smoothing + seen / seen.sum()))
+    weights = sif_weights(seen, float(seen.sum()), smoothing)
+    return np.ones(tokens) if weights is None else weights
 
 
 def teach(

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 class GPT(GradientOptions):
     """Maximize Σ log p(token | tokens before it) with a causal Transformer."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "Generated text is plausible, not checked; it may be false or repeat training texts.",
+        "Only the last context_length tokens are seen.",
+        "Text vectors are means over tokens that see only what precedes them; encoders are usually better.",
+    )
     summary: ClassVar[str] = "a language model: generated text, perplexity and contextual vectors"
     data = Corpus
 

@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from firth.core.embedding import EmbeddedTexts, EmbedsTexts, check_texts
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Candidate, GeneratedToken, Model, Parts
+from firth.core.model import Candidate, GeneratedToken, Parts
 from firth.core.stored import finite_rows
-from firth.core.vectors import Matrix, Vectors
+from firth.core.vectors import Vectors
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.nets.attention import traced_copy
 from firth.nets.transformer import Decoder, Size
@@ -27,7 +28,6 @@ from firth.transformers.attention_trace import AttentionTrace, TracesAttention, 
 from firth.transformers.contextual_words import ContextualModel
 from firth.transformers.huggingface_folder import read_weights
 from firth.transformers.language_modeling import Sampling, generate_ids, generate_with_logits, windows
-from firth.words.word_model import check_texts
 
 END = "<|endoftext|>"
 TOKENS = 200  # default number of generated tokens
@@ -42,8 +42,10 @@ class Perplexity(NamedTuple):
     tokens: int
 
 
-class GPTModel(TracesAttention, ContextualModel, Model):
+class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
     """A causal language model with its tokenizer."""
+
+    batch_texts = 256
 
     def __init__(self, method: Method, net: Decoder, tokenizer: SubwordTokenizer, training: Mapping[str, Any]) -> None:
         if len(tokenizer) > net.embedding.tokens.num_embeddings:
@@ -268,9 +270,9 @@ class GPTModel(TracesAttention, ContextualModel, Model):
             layer_states.append([layer[0, 1:] for layer in self.net.stack.states(self.net.embedding(inputs))])
         return [torch.cat(layers) for layers in zip(*layer_states, strict=True)]
 
-    def embed(self, inputs: Sequence[str], layer: int = -1) -> Matrix:
-        """Return one row per text: the mean of a layer's token vectors; zeros for an empty text."""
-        check_texts(inputs)
+    def embed_with_counts(self, texts: Sequence[str], layer: int = -1) -> EmbeddedTexts:
+        """Return the mean of a layer's token vectors for each text (zeros for an empty one), with token counts."""
+        check_texts(texts)
         if not -self.size.layers - 1 <= layer <= self.size.layers:
             raise FirthError(
                 "invalid_value",
@@ -279,12 +281,12 @@ class GPTModel(TracesAttention, ContextualModel, Model):
                 limit=self.size.layers,
                 got=layer,
             )
-        rows = np.zeros((len(inputs), self.size.dim), np.float32)
-        for row, text in enumerate(inputs):
+        rows = np.zeros((len(texts), self.size.dim), np.float32)
+        for row, text in enumerate(texts):
             states = self.states(text)[layer]
             if len(states):
                 rows[row] = states.mean(axis=0)
-        return finite_rows(rows, "Text")
+        return EmbeddedTexts(finite_rows(rows, "Text"), *self.tokenizer.count_known(texts))
 
     def attention_trace(self, text: str, other: str | None = None) -> AttentionTrace:
         """Return the attention trace of a text; each token attends to itself and earlier tokens."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # the command line reads the options without importing torch
     from torch import Tensor
 
     from firth.core.method import Method
-    from firth.core.model import Pooled
     from firth.core.vectors import Matrix
     from firth.data.subword_tokenizer import SubwordTokenizer
     from firth.nets.attention import Packed
@@ -98,15 +97,6 @@ class PoolsTokens(Protocol):
 
     def with_pooling(self, **settings: Any) -> BertModel:
         """Return a model with the same network and other `Pooling` settings."""
-
-    def pool_windows(
-        self,
-        windows: Iterable[Sequence[str]],
-        pooling: Pooling | None = None,
-        device: str = "auto",
-        precision: str = "auto",
-    ) -> Iterator[Pooled]:
-        """Pool a stream of lists of texts."""
 
     def embed_ids(
         self,

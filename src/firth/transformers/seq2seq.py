@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 class Seq2Seq(TranslatorOptions):
     """Maximize Σ log p(target token | source, target tokens before it) with label smoothing."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        "Texts longer than context_length are refused; translate sentences.",
+        "An output can be fluent and wrong: it may omit or add content.",
+        "Only the direction and the domain of the training pairs are known.",
+    )
     summary: ClassVar[str] = "an encoder-decoder for translation and summaries"
     data = TranslationPairs
 

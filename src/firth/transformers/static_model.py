@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.embedding import EmbeddedTexts, EmbedsTexts, check_texts
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Model, Parts, Pooled
+from firth.core.model import Parts
 from firth.core.run import available_cores
 from firth.core.storage import read_json
 from firth.core.stored import check_arrays, finite_rows
@@ -24,7 +25,6 @@ from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.kernels.bags import MAX_CHARACTERS, Bags, WordPieces
 from firth.transformers.huggingface_folder import read_weights
-from firth.words.word_model import check_texts
 
 EMBEDDINGS, TOKENIZER = "embeddings", "tokenizer"
 #: Settings of tokenizer.json that the native tokenizer supports: those of BERT, without added tokens.
@@ -32,7 +32,7 @@ NORMAL = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": 
 PIECES = {"type": "WordPiece", "continuing_subword_prefix": "##", "max_input_chars_per_word": MAX_CHARACTERS}
 
 
-class StaticModel(Model):
+class StaticModel(EmbedsTexts):
     """A table of token vectors. `method.normalize` scales text vectors to length 1."""
 
     def __init__(
@@ -70,16 +70,12 @@ class StaticModel(Model):
         bags = self.reader.means([key], self.vectors.matrix, 1)
         return bags.rows[0] if bags.known[0] else None
 
-    def pool(self, texts: Sequence[str]) -> Pooled:
+    def embed_with_counts(self, texts: Sequence[str]) -> EmbeddedTexts:
         """Return the mean of each text's known tokens (zeros if none), with the numbers of known and unknown tokens."""
         check_texts(texts)
         bags = self.reader.means(checked_texts(texts), self.vectors.matrix, available_cores())
         rows = unit_rows(bags.rows) if self.method.options()["normalize"] else bags.rows
-        return Pooled(finite_rows(rows, "Text"), bags.known, bags.unknown)
-
-    def embed(self, inputs: Sequence[str]) -> Matrix:
-        """Return one row per text."""
-        return self.pool(inputs).matrix
+        return EmbeddedTexts(finite_rows(rows, "Text"), bags.known, bags.unknown)
 
     # ---- files ----
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from firth.core.embedding import EmbeddedTexts, EmbedsTexts, check_texts
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
-from firth.core.model import Attention, Model, Parts
+from firth.core.model import Attention, Parts
 from firth.core.run import Run
 from firth.core.stored import finite_rows
 from firth.data.subword_tokenizer import SubwordTokenizer
@@ -26,7 +26,6 @@ from firth.training.network_options import SPECIAL_TOKENS, TranslatorOptions
 from firth.training.weight_files import with_weights
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.beam_search import Hypothesis, RecurrentDecoder, StepDecoder, TransformerDecoder, beam_search
-from firth.words.word_model import check_texts
 
 PAD, BEGIN, END, _ = range(4)  # ids of the special tokens
 ROWS = 64  # texts per batch
@@ -83,8 +82,10 @@ class Translation(NamedTuple):
     ended: bool  # False if it was cut at the token limit
 
 
-class Translator(TracesAttention, Model):
+class Translator(TracesAttention, EmbedsTexts):
     """A trained `Seq2Seq` model."""
+
+    batch_texts = 256
 
     method: TranslatorOptions
 
@@ -171,17 +172,17 @@ class Translator(TracesAttention, Model):
         return [self.tokenizer.decode([id], special=True) for id in ids]
 
     @torch.inference_mode()
-    def embed(self, inputs: Sequence[str]) -> NDArray[np.float32]:
-        """Return one row per text: the mean of the encoder states over its tokens and end token."""
-        check_texts(inputs)
+    def embed_with_counts(self, texts: Sequence[str]) -> EmbeddedTexts:
+        """Return the mean of the encoder states over the tokens and end token of each text, with token counts."""
+        check_texts(texts)
         dim = self.method.dim * (1 if self.method.architecture == "transformer" else 2)
-        rows = np.zeros((len(inputs), dim), np.float32)
-        for which, ids, mask in self.batches(self.encoded(inputs)):
+        rows = np.zeros((len(texts), dim), np.float32)
+        for which, ids, mask in self.batches(self.encoded(texts)):
             memory = self.net.encode(ids, mask)
             states = memory if isinstance(memory, Tensor) else memory[0].states
             inside = mask[..., None]
             rows[which] = ((states * inside).sum(1) / inside.sum(1)).cpu().numpy()
-        return finite_rows(rows, "Text")
+        return EmbeddedTexts(finite_rows(rows, "Text"), *self.tokenizer.count_known(texts))
 
     # ---- translation ----
 

@@ -21,12 +21,18 @@ from firth.kernels.product import ProductCodes
 from firth.words.fasttext_model import OBJECTIVES, FastTextModel
 from firth.words.subword_training import SubwordTraining
 from firth.words.window_training import HoldingOut, merged_vocabulary, read_sentences
+from firth.words.word_model import ONE_SENSE, WORD_ORDER
 
 
 @dataclass(frozen=True, kw_only=True)
 class FastText(HoldingOut):
     """Skip-gram or CBOW where a word's vector is the mean of its own row and the rows of its character n-grams."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        ONE_SENSE,
+        "Vectors of unseen words are composed of character n-grams: they reflect spelling, not use.",
+        WORD_ORDER,
+    )
     summary: ClassVar[str] = (
         "word vectors composed of subwords: for languages with rich morphology, and for unseen words"
     )

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core import registry
+from firth.core.embedding import EmbeddedTexts, check_texts
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
-from firth.core.model import Parts, Pooled
+from firth.core.model import Parts
 from firth.core.options import options_of
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix, Vectors
@@ -26,15 +27,7 @@ from firth.formats.fasttext import FastTextArgs, FastTextFile, SparseRows
 from firth.kernels.product import CENTROIDS, ProductCodes, parts_of
 from firth.words.fasttext_quantization import quantize
 from firth.words.subword_training import Subwords
-from firth.words.word_model import (
-    Phrases,
-    TextModel,
-    Texts,
-    WordOptions,
-    average_words,
-    check_texts,
-    sif_weights,
-)
+from firth.words.word_model import Phrases, TextModel, Texts, WordOptions, average_words, sif_weights
 
 LOSSES = {"negative": "ns", "hierarchical": "hs", "softmax": "softmax"}  # Firth's name -> fastText's
 OBJECTIVES = {"skipgram": "sg", "cbow": "cbow"}
@@ -68,18 +61,18 @@ class FastTextModel(TextModel):
                 got=len(table),
             )
         self.table, self.outputs, self.subwords = table, outputs, subwords
-        self.words = len(table) - subwords.rows
+        self.n_words = len(table) - subwords.rows  # rows of words; the others are of n-grams
 
     @cached_property
     def vectors(self) -> Vectors:
         """Vectors of the vocabulary, one row per word."""
-        word_rows = np.arange(self.words, dtype=np.int32)
-        if len(self.vocabulary) != self.words:
+        word_rows = np.arange(self.n_words, dtype=np.int32)
+        if len(self.vocabulary) != self.n_words:
             raise FirthError(
                 "damaged_model",
                 "The vocabulary has {n_vocabulary:,} words, but the table has rows for {words:,}.",
                 n_vocabulary=len(self.vocabulary),
-                words=self.words,
+                words=self.n_words,
             )
         composed = self.subwords.compose(self.table, self.vocabulary.tokens, word_rows, available_cores())
         return Vectors(self._tokens, composed.matrix, missing=self._missing_reason, compose=self.compose)
@@ -87,7 +80,7 @@ class FastTextModel(TextModel):
     @property
     def tables(self) -> Mapping[str, Vectors]:
         """The word vectors, and the context vectors unless the loss is hierarchical."""
-        if len(self.outputs) != self.words:  # rows of outputs are inner nodes of the Huffman tree, not words
+        if len(self.outputs) != self.n_words:  # rows of outputs are inner nodes of the Huffman tree, not words
             return {"words": self.vectors}
         return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._missing_reason)}
 
@@ -103,11 +96,11 @@ class FastTextModel(TextModel):
         composed = self.subwords.compose(self.table, [word], np.array([-1], dtype=np.int32))
         return composed.matrix[0] if composed.n_rows[0] else None
 
-    def pool(self, texts: Texts, smoothing: float = 0.0) -> Pooled:
+    def embed_with_counts(self, texts: Texts, smoothing: float = 0.0) -> EmbeddedTexts:
         """Return the mean word vector of each text, with vectors of unseen words composed from their n-grams.
 
-        A text without any vector gets zeros. `Pooled.unknown` counts words without a vector. `smoothing` weights words
-        as in `WordModel.pool`; words outside the vocabulary have frequency 0 and therefore the weight 1.
+        A text without any vector gets zeros. `unknown` counts words without a vector. `smoothing` weights words as in
+        `WordModel.embed_with_counts`; words outside the vocabulary have frequency 0 and therefore the weight 1.
         """
         check_texts(texts, lists=True)
         counts, ids = self.vocabulary.counts, self.vocabulary.ids
@@ -121,10 +114,6 @@ class FastTextModel(TextModel):
         rows = [[index for token in text if composed.n_rows[index := token_index[token]]] for text in tokens]
         weights = np.ones(len(unique_tokens)) if weights is None else weights
         return average_words(composed.matrix, rows, weights, [len(text) for text in tokens])
-
-    def embed(self, inputs: Texts, smoothing: float = 0.0) -> Matrix:
-        """Return one row per text (or list of its tokens): `pool` without the counts."""
-        return self.pool(inputs, smoothing).matrix
 
     def parts(self) -> Parts:
         """Return the arrays and documents to store."""
@@ -216,10 +205,10 @@ class FastTextModel(TextModel):
         args = args_of(self)
         outputs = self.outputs
         if args.loss == "hs":
-            outputs = np.concatenate([-outputs, np.zeros((self.words - len(outputs), args.dim), dtype=np.float32)])
+            outputs = np.concatenate([-outputs, np.zeros((self.n_words - len(outputs), args.dim), dtype=np.float32)])
         table, pruned = self.table, None
         if (np.diff(order) < 0).any():
-            rows = np.concatenate([order, np.arange(self.words, len(table))])
+            rows = np.concatenate([order, np.arange(self.n_words, len(table))])
             table = table.rows(rows) if isinstance(table, ProductCodes) else table[rows]
             outputs = outputs if args.loss == "hs" else outputs[order]
         inputs: Matrix | SparseRows | ProductCodes = table
@@ -227,7 +216,7 @@ class FastTextModel(TextModel):
         if bucket_ids is not None and isinstance(table, ProductCodes):
             pruned = np.stack([bucket_ids, np.arange(len(bucket_ids), dtype=np.int32)], axis=1)
         elif bucket_ids is not None and not isinstance(table, ProductCodes):
-            inputs = SparseRows(table[: self.words], table[self.words :], bucket_ids, args.bucket)
+            inputs = SparseRows(table[: self.n_words], table[self.n_words :], bucket_ids, args.bucket)
         return FastTextFile(
             args=args,
             words=[vocabulary.tokens[word].encode() for word in order],
@@ -260,7 +249,7 @@ class FastTextModel(TextModel):
 
     def __repr__(self) -> str:
         quantized = ", quantized" if isinstance(self.table, ProductCodes) else ""
-        rows = f"{self.words:,} words and {self.subwords.rows:,} n-gram rows"
+        rows = f"{self.n_words:,} words and {self.subwords.rows:,} n-gram rows"
         return f"FastText model: {rows} × {self.table.shape[1]}{quantized}"
 
 

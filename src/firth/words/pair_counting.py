@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from firth.core.errors import FirthError
 from firth.core.options import option
@@ -13,7 +13,7 @@ from firth.data.phrases import Phrase
 from firth.data.tokenizer import Splitting
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import cooccur as kernel
-from firth.words.word_model import TextModel, WordOptions, no_pairs_error
+from firth.words.word_model import ONE_SENSE, UNSEEN_WORDS, WORD_ORDER, TextModel, WordOptions, no_pairs_error
 
 AnyPairOptions = TypeVar("AnyPairOptions", bound="PairOptions")
 
@@ -32,6 +32,11 @@ class CountedPairs(NamedTuple):
 class PairOptions(WordOptions):
     """Options for counting word pairs."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        ONE_SENSE,
+        UNSEEN_WORDS,
+        WORD_ORDER,
+    )
     window: int = option(5, "context words on each side", low=1, high=kernel.MAX_WINDOW)
     side: str = option("both", "side of the word on which contexts are counted", choices=kernel.SIDES)
     weighting: str | None = option(

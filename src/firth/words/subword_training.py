@@ -154,15 +154,15 @@ class SubwordTraining(Training):
         previous = self.previous
         if previous is not None:
             assert not isinstance(previous.table, ProductCodes)  # FastText.check_start refuses quantized models
-            inputs[: previous.words, : method.dim] = previous.table[: previous.words]
+            inputs[: previous.n_words, : method.dim] = previous.table[: previous.n_words]
             previous_buckets = previous.subwords.bucket_ids
             bucket_positions = (
                 slice(None) if previous_buckets is None or ids is None else np.searchsorted(ids, previous_buckets)
             )
-            inputs[words:, : method.dim][bucket_positions] = previous.table[previous.words :]
+            inputs[words:, : method.dim][bucket_positions] = previous.table[previous.n_words :]
             # Nodes of a Huffman tree cannot be reused in another tree.
-            if len(previous.outputs) == previous.words and method.loss != "hierarchical":
-                outputs[: previous.words, : method.dim] = previous.outputs
+            if len(previous.outputs) == previous.n_words and method.loss != "hierarchical":
+                outputs[: previous.n_words, : method.dim] = previous.outputs
         return inputs, outputs
 
     def task(self) -> kernel.Task:

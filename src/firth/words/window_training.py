@@ -23,7 +23,15 @@ from firth.training.epoch_loop import Loop, Progress, SliceResult, TrainsInEpoch
 from firth.training.gpu_choice import on_gpu
 from firth.training.network_options import networks
 from firth.words.window_model import Word2VecModel
-from firth.words.word_model import TextModel, WordModel, WordOptions, no_pairs_error
+from firth.words.word_model import (
+    ONE_SENSE,
+    UNSEEN_WORDS,
+    WORD_ORDER,
+    TextModel,
+    WordModel,
+    WordOptions,
+    no_pairs_error,
+)
 
 PROBED = 5000  # tokens on which the loss is measured before and after training
 LEAST_RATE = 1e-4  # final learning rate as a share of the initial one, as in word2vec
@@ -57,6 +65,11 @@ AnyWindowMethod = TypeVar("AnyWindowMethod", bound="WindowMethod")
 class WindowMethod(WordOptions):
     """Options of the methods that predict within context windows."""
 
+    limits: ClassVar[tuple[str, ...]] = (
+        ONE_SENSE,
+        UNSEEN_WORDS,
+        WORD_ORDER,
+    )
     architecture: ClassVar[str]  # of `kernels.predict.Task`
     gpu: ClassVar[bool] = False  # whether training on a GPU is implemented
     group: ClassVar[Group] = Group()  # used from GROUP_MIN_VOCABULARY words on

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -13,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.data import Data
+from firth.core.embedding import EmbeddedTexts, EmbedsTexts, check_texts
 from firth.core.errors import FirthError
 from firth.core.functions import check_tokenizer
 from firth.core.method import Method
-from firth.core.model import Model, Parts, Pooled
+from firth.core.model import Parts
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.stored import check_arrays, check_texts_of, finite_rows
@@ -24,7 +24,7 @@ from firth.core.vectors import Matrix, Vectors
 from firth.data.corpus import Corpus
 from firth.data.phrases import Phrase, PhraseJoiner
 from firth.data.token_lists import TokenLists, corpus_or_token_lists
-from firth.data.tokenizer import NATIVE, TOKENIZERS, Splitting, is_token_list, tokenizer
+from firth.data.tokenizer import NATIVE, TOKENIZERS, Splitting, tokenizer
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
@@ -33,6 +33,10 @@ NATIVE_MIN_CHARACTERS = 1 << 20  # shorter texts are encoded in Python, without 
 Phrases = Sequence[Sequence[Sequence[Any]]]  # the joined pairs of words, for each pass
 Texts = Sequence[str | Sequence[str]]  # texts, or lists of their tokens
 AnyWordOptions = TypeVar("AnyWordOptions", bound="WordOptions")
+#: Limits of word vectors, for model cards.
+ONE_SENSE = "A word has one vector for all its meanings."
+UNSEEN_WORDS = "Words outside the vocabulary have no vector and are left out of text vectors."
+WORD_ORDER = "The vector of a text is the mean of its word vectors, so word order is ignored."
 WHITESPACE = Splitting("whitespace", lowercase=False)  # fallback for vocabularies of token lists
 
 
@@ -149,10 +153,11 @@ class EncodedTexts(NamedTuple):
     unknown: NDArray[np.int64]
 
 
-class TextModel(Model):
+class TextModel(EmbedsTexts):
     """A model with a vocabulary of words."""
 
     method: WordOptions
+    accepts_token_lists = True
 
     def __init__(
         self, method: WordOptions, vocabulary: Vocabulary | Parts, training: Mapping[str, Any], phrases: Phrases = ()
@@ -225,14 +230,6 @@ class TextModel(Model):
         known = np.diff(np.cumsum(is_known)[ends], prepend=0)
         return EncodedTexts(ids[is_known], known, np.diff(ends, prepend=-1) - 1 - known)
 
-    @abstractmethod
-    def pool(self, texts: Texts) -> Pooled:
-        """Return the vectors of texts (or lists of their tokens), with the numbers of known and unknown words."""
-
-    def embed(self, inputs: Texts) -> Matrix:
-        """Return one row per text (or list of its tokens): `pool` without the counts."""
-        return self.pool(inputs).matrix
-
     def vocabulary_json(self) -> dict[str, Any]:
         """Return the vocabulary and phrases for storage."""
         vocabulary = self.vocabulary.to_json()
@@ -241,27 +238,7 @@ class TextModel(Model):
         return vocabulary
 
 
-def check_texts(texts: Texts, lists: bool = False) -> None:
-    """Raise an error unless `texts` is a list of texts; with `lists`, a text may also be a list of its tokens."""
-    got = type(texts).__name__
-    if isinstance(texts, str):
-        raise FirthError("invalid_type", "Expected a list of texts; got one text ({got}). Put it in a list.", got=got)
-    if hasattr(texts, "columns"):
-        raise FirthError("invalid_type", "Expected a list of texts; got a {got}. Pass one of its columns.", got=got)
-    if not (hasattr(texts, "__len__") and hasattr(texts, "__getitem__")):
-        raise FirthError("invalid_type", "Expected a list of texts; got a {got}. Pass list(texts).", got=got)
-    for position, text in enumerate(texts):
-        if not isinstance(text, str) and not (lists and is_token_list(text)):
-            raise FirthError(
-                "invalid_type",
-                "Texts must be {expected}; number {path} is {text!r:.40}. Use an empty text for a missing one.",
-                expected="str or lists of str" if lists else "str",
-                path=position,
-                text=text,
-            )
-
-
-def sif_weights(counts: NDArray[Any], total: int, smoothing: float) -> NDArray[np.float64] | None:
+def sif_weights(counts: NDArray[Any], total: float, smoothing: float) -> NDArray[np.float64] | None:
     """Return the SIF weights a / (a + p) of words with these counts (Arora et al. 2017, eq. 3), None for a = 0.
 
     `smoothing` is a, and p = count / total is the frequency of a word in the training corpus.
@@ -273,12 +250,12 @@ def sif_weights(counts: NDArray[Any], total: int, smoothing: float) -> NDArray[n
             option="smoothing",
             got=smoothing,
         )
-    return smoothing / (smoothing + counts / max(1, total)) if smoothing else None
+    return smoothing / (smoothing + counts / (total or 1)) if smoothing else None
 
 
 def average_words(
     vectors: Matrix, rows: Sequence[Sequence[int]], weights: NDArray[np.float64] | None, lengths: Sequence[int]
-) -> Pooled:
+) -> EmbeddedTexts:
     """Return the (weighted) mean of `vectors` over the rows of each text; zeros for a text without any.
 
     `lengths` are the numbers of words of each text, including those without a vector.
@@ -289,7 +266,7 @@ def average_words(
             selected = vectors[text_rows]
             matrix[text] = selected.mean(axis=0) if weights is None else np.average(selected, 0, weights[text_rows])
     known = np.fromiter(map(len, rows), np.int64, len(rows))
-    return Pooled(finite_rows(matrix, "Text"), known, np.array(lengths, dtype=np.int64) - known)
+    return EmbeddedTexts(finite_rows(matrix, "Text"), known, np.array(lengths, dtype=np.int64) - known)
 
 
 class WordModel(TextModel):
@@ -318,7 +295,7 @@ class WordModel(TextModel):
             return {"words": self.vectors}
         return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._missing_reason)}
 
-    def pool(self, texts: Texts, smoothing: float = 0.0) -> Pooled:
+    def embed_with_counts(self, texts: Texts, smoothing: float = 0.0) -> EmbeddedTexts:
         """Return the mean vector of each text's known words; zeros for a text without any.
 
         With `smoothing` a > 0, a word with frequency p in the training corpus has the weight a / (a + p), which lowers
@@ -333,10 +310,6 @@ class WordModel(TextModel):
             rows.append([row for token in tokens if (row := self.vectors.rows.get(token)) is not None])
             lengths.append(len(tokens))
         return average_words(self.vectors.matrix, rows, weights, lengths)
-
-    def embed(self, inputs: Texts, smoothing: float = 0.0) -> Matrix:
-        """Return one row per text (or list of its tokens): `pool` without the counts."""
-        return self.pool(inputs, smoothing).matrix
 
     def parts(self) -> Parts:
         """Return the arrays and documents to store."""

@@ -128,18 +128,14 @@ def command(
 
 def embedding(model: Model, path: str, engine: dict[str, str]) -> Embed:
     """Return the function that embeds texts."""
-    from firth.core.model import Embeds, Pooled, Pools
+    from firth.core.embedding import EmbedsTexts
 
-    if not model.method.data.has_texts or not isinstance(model, Pools | Embeds):
+    if not isinstance(model, EmbedsTexts):
         raise does_not_embed(model, path)
-    if not isinstance(model, Pools):
-        plain = model.embed
-        return lambda texts: (plain(texts), 0)
-    pool: Callable[..., Pooled] = model.pool  # a BERT takes device and precision too
 
     def embed(texts: list[str]) -> tuple[Matrix, int]:
-        pooled = pool(texts, **engine)
-        return pooled.matrix, int(pooled.unknown.sum())
+        embedded = model.embed_with_counts(texts, **engine)
+        return embedded.matrix, int(embedded.unknown.sum())
 
     return embed
 
