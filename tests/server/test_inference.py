@@ -104,7 +104,7 @@ def test_predict_refuses_or_truncates_long_texts(client, places):
         right = firth.load(places["tuned"]).predict([TEXT, text], k=9)
     assert [[(each["label"], pytest.approx(each["score"], abs=1e-5)) for each in row] for row in answer.json()] == right
     model = firth.load(places["tuned"])
-    longest = model.tokenizer.decode(model.tokenizer.ids_batch([text], special=False)[0][: model.most - 2])
+    longest = model.tokenizer.decode(model.tokenizer.ids_batch([text], special=False)[0][: model.max_length - 2])
     assert "x-firth-truncated" not in client.post("/predict", json={"model": "tuned", "inputs": longest}).headers
 
 
