@@ -79,6 +79,7 @@ class SensorModel(firth.Model):
 class SensorMeans(firth.Method):
     """The mean recording of each sensor."""
 
+    limits: ClassVar[tuple[str, ...]] = ("Sensors without recordings have no vector.",)
     model: ClassVar[type[firth.Model]] = SensorModel
     summary: ClassVar[str] = "the mean recording of each sensor"
     data = Recordings

@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 
 from firth.core import registry
 from firth.core.data import Data
-from firth.core.embedding import is_token_list
+from firth.core.embedding import EmbedsTexts, is_token_list
 from firth.core.errors import FirthError
 from firth.core.extras import how_to_install
 from firth.core.method import Method
 from firth.core.options import build_settings, options_of
 from firth.core.run import Run
-from firth.core.vectors import unit_rows
 from firth.data.corpus import Corpus
 from firth.data.table import CellError, Table
 from firth.documents.document_matrix import SparseModel
@@ -110,8 +109,7 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
         """Return one row per text."""
         check_is_fitted(self)
-        rows: NDArray[np.float32] = load_embedder(str(self.model), self.tokenizer).embed(texts_of(X))
-        return unit_rows(rows) if self.normalize else rows
+        return load_embedder(str(self.model), self.tokenizer).embed(texts_of(X), normalize=self.normalize)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the method's name with a number for each column."""
@@ -125,7 +123,7 @@ class Features(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def load_embedder(path: str, tokenizer: Any = None) -> Any:
+def load_embedder(path: str, tokenizer: Any = None) -> EmbedsTexts:
     """Load a saved model that embeds texts, from the cache if its files have not changed."""
     if not path:
         raise FirthError("missing_option", "Features needs the folder of a model: Features(model=FOLDER).")
@@ -134,13 +132,12 @@ def load_embedder(path: str, tokenizer: Any = None) -> Any:
 
 
 @lru_cache(maxsize=4)
-def cached_model(path: str, stamp: tuple[int, int] | None, tokenizer: Any) -> Any:
+def cached_model(path: str, stamp: tuple[int, int] | None, tokenizer: Any) -> EmbedsTexts:
     """Load a model once although a search clones its transformers; `stamp` changes if the folder is replaced."""
-    from firth.core.model import Embeds
     from firth.core.saved import load
 
     model = load(path, tokenizer=tokenizer)
-    if not isinstance(model, Embeds):
+    if not isinstance(model, EmbedsTexts):
         raise FirthError(
             "unsupported_model",
             "The model at {path} ({method}) does not embed texts.",

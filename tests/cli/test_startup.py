@@ -88,7 +88,9 @@ def test_every_command_has_help(call):
 
 def test_fine_tuning_has_one_entrance():
     tasks = {name.removeprefix("finetune ") for name in COMMANDS if name.startswith("finetune ")}
-    assert tasks == {"question-answerer", "sentence-encoder", "text-classifier", "text-regressor", "token-classifier"}
+    linear = {"linear-classifier", "linear-regressor"}
+    fine_tuned = {"question-answerer", "sentence-encoder", "text-classifier", "text-regressor", "token-classifier"}
+    assert tasks == linear | fine_tuned
     assert not {f"train {task.replace('-', '_')}" for task in tasks} & set(COMMANDS)
 
 

@@ -10,6 +10,7 @@ from refusing import refuses
 import firth
 from firth.core import registry
 from firth.core.data import ROLES, Data, FileOption
+from firth.core.notebook import html_lines
 
 TYPES = sorted({registry.method(name).data for name in registry.method_classes()}, key=lambda data: data.__name__)
 every_type = pytest.mark.parametrize("data", TYPES)
@@ -51,6 +52,11 @@ def test_values_of_flags_become_keywords():
     assert Pages.from_files(["a"], values).values == ("a", "t", ["x", "y"], "chapter", False, ["b", "c"])
     with refuses("wrong_input", detail="book", got=2):
         Pages.from_files(["a", "b"], {})
+
+
+def test_data_that_shows_no_rows_shows_its_repr():
+    pages = Pages("a book")
+    assert pages._repr_html_() == html_lines(repr(pages))
 
 
 def test_a_method_that_declares_no_data_reads_no_files():

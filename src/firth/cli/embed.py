@@ -157,9 +157,9 @@ def print_notes(model: Model, texts: Corpus, counts: Counter[str], pooling: Pool
 
 def unit_of(model: Model) -> str:
     """Return what the model splits texts into: tokens or words."""
-    from firth.core.model import TokenizesWords
+    from firth.core.model import TokenizesWords, base_model
 
-    return "words" if isinstance(model, TokenizesWords) else "tokens"
+    return "words" if isinstance(base_model(model), TokenizesWords) else "tokens"
 
 
 def embedding_settings(model: Model, path: str, values: dict[str, Any]) -> dict[str, Any]:

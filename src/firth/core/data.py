@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -103,6 +103,9 @@ class Data(ShowsRows, ABC):
             single_file(files, cls.noun)
         keywords = [option.keywords(values) for option in cls.file_options]
         return cls(*files, **{name: value for each in keywords for name, value in each.items()})
+
+    def _rows_shown(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        return (), ()  # only the repr; classes that can show rows override it
 
     @abstractmethod
     def fingerprint(self) -> str | None:

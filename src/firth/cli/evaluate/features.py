@@ -42,7 +42,7 @@ def command(
     import numpy as np
 
     from firth.core import registry
-    from firth.core.model import Embeds
+    from firth.core.embedding import EmbedsTexts
     from firth.core.options import build_settings
     from firth.data.examples import Examples, labeled_rows
     from firth.data.table import Table
@@ -58,7 +58,7 @@ def command(
 
     def evaluate(path: str) -> Any:
         model = open_model(path)
-        if not isinstance(model, Embeds):
+        if not isinstance(model, EmbedsTexts):
             raise does_not_embed(model, path)
         matrix = np.hstack([model.embed(texts), other_features[rows]])
         return features(matrix, np.array(labels), head, folds, texts)

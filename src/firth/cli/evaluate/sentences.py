@@ -18,14 +18,14 @@ def command(models: tuple[str, ...], data: str, as_json: bool) -> None:
 
     DATA is a csv, tsv or jsonl file with two texts and a score per row. MODEL is a model that embeds texts.
     """
-    from firth.core.model import Embeds
+    from firth.core.embedding import EmbedsTexts
     from firth.evaluate import read_sentence_pairs, sentence_similarity
 
     pairs = read_sentence_pairs(data)
 
     def evaluate(path: str) -> Any:
         model = open_model(path)
-        if not isinstance(model, Embeds):
+        if not isinstance(model, EmbedsTexts):
             raise does_not_embed(model, path)
         return sentence_similarity(model, pairs)
 

@@ -32,11 +32,11 @@ def command(path: str, a: str, b: str, texts: bool, table: str | None, metric: s
     if texts and table:
         raise click.UsageError("--table selects a table of keys; it cannot be combined with --texts.")
     if texts:
-        from firth.core.model import Embeds
+        from firth.core.embedding import EmbedsTexts
         from firth.core.vectors import similarity
 
         model = open_model(path)
-        if not isinstance(model, Embeds) or not model.method.data.has_texts:
+        if not isinstance(model, EmbedsTexts):
             raise does_not_embed(model, path)
         first, second = model.embed([a, b])
         score = similarity(first, second, metric)
