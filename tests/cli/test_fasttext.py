@@ -51,7 +51,7 @@ def test_convert_to_a_file_and_back(call, folder, tmp_path, suffix):
     output(call("convert", file, tmp_path / "v.vec"))
     assert len(firth.read_vectors(tmp_path / "v.vec")) == len(model.vocabulary)
     fields = json.loads(output(call("info", file, "--json")))
-    assert fields["kind"] == "fastText word model" and fields["words"] == model.words and fields["labels"] is None
+    assert fields["kind"] == "fastText word model" and fields["words"] == model.n_words and fields["labels"] is None
     assert fields["rows"] == ("quantized" if suffix == "ftz" else "float32") and fields["options"]["model"] == "sg"
 
 
@@ -79,7 +79,7 @@ def test_quantization_options(call, refused, folder, tmp_path):
 
 def test_word2vec_binary_format(call, folder, tmp_path):
     printed = output(call("convert", folder, tmp_path / "v.bin", "--format", "word2vec-binary"))
-    assert "vectors of 20" in printed and len(firth.read_vectors(tmp_path / "v.bin")) == firth.load(folder).words
+    assert "vectors of 20" in printed and len(firth.read_vectors(tmp_path / "v.bin")) == firth.load(folder).n_words
 
 
 def test_files_of_fasttext(call, refused, fasttext_files, tmp_path, place):

@@ -114,5 +114,5 @@ def test_malformed_files_are_refused(text, code, values, tmp_path):
 
 
 def test_nan_is_refused():
-    with refuses("shape_mismatch"):
+    with refuses("non_finite"):
         word_similarity(Vectors(["a", "b"], [[1, 0], [np.nan, 1]]), [Pair("a", "b", 1.0)])
