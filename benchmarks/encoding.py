@@ -210,7 +210,7 @@ def poolings(model: BertModel, data: Path) -> dict[str, float]:
     texts = [pair.a for pair in pairs] + [pair.b for pair in pairs]
     every = replace(model.pooling, layers=tuple(range(model.size.layers + 1)), combine="concat", normalize=False)
     mean, cls, most = (
-        model.embed(texts, replace(every, how=how), "cpu").reshape(len(texts), model.size.layers + 1, -1)
+        model.embed(texts, pooling=replace(every, how=how), device="cpu").reshape(len(texts), model.size.layers + 1, -1)
         for how in ("mean", "cls", "max")
     )
     ways = {
@@ -224,7 +224,7 @@ def poolings(model: BertModel, data: Path) -> dict[str, float]:
         "mean of the input, before any layer": mean[:, 0],
     }
     sentences = sorted({text for pair in stsb(data, "train") for text in (pair.a, pair.b)})[::3]
-    seen = model.embed(sentences, replace(model.pooling, normalize=False), "cpu")
+    seen = model.embed(sentences, pooling=replace(model.pooling, normalize=False), device="cpu")
     ways["mean of the last layer, whitened"] = whitening(seen)(mean[:, -1])
     ways["mean of the last layer, whitened to 128 dimensions"] = whitening(seen, 128)(mean[:, -1])
     return {name: spearman(rows, pairs) for name, rows in ways.items()}

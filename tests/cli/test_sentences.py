@@ -67,7 +67,7 @@ def test_pooling_flags(call, bert, texts, tmp_path):
     flags = ("--pooling", "max", "--layers", "-2,-1", "--combine", "sum", "--normalize", "--device", "cpu")
     assert "400 rows" in done(call("embed", bert, texts, "-o", out, "--column", "text", *flags))
     pooling = Pooling(how="max", layers=(-2, -1), combine="sum", normalize=True)
-    assert np.array_equal(np.load(out), firth.load(bert).embed(SENTENCES, pooling, device="cpu"))
+    assert np.array_equal(np.load(out), firth.load(bert).embed(SENTENCES, pooling=pooling, device="cpu"))
 
 
 def test_standard_output_and_notes(call, refused, bert, tmp_path):
