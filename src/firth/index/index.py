@@ -313,7 +313,7 @@ class Index(ShowsRows):
         if mode == "both":  # a query of out-of-vocabulary words can still match by words
             matrix[zero_rows] = 1
         elif zero_rows:
-            raise zero_query(zero_rows[0], len(texts))
+            raise zero_query(zero_rows[0])
         depth = k if mode == "vector" else max(k, FUSION_DEPTH)
         nearest = self._nearest(state, graph, self._prepare_queries(np.atleast_2d(matrix)), depth, where)
         rankings = [
@@ -375,7 +375,7 @@ class Index(ShowsRows):
             check_lengths(lengths, self.space.metric, lambda row: f"the query (number {row + 1})")
             return np.ascontiguousarray(queries)
         if not lengths.all():
-            raise zero_query(int(np.argmin(lengths)), len(queries))
+            raise zero_query(int(np.argmin(lengths)))
         return np.asarray(queries / lengths[:, None], dtype=np.float32)
 
     def _embedded(self, texts: Sequence[str]) -> Matrix:

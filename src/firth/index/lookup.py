@@ -58,11 +58,10 @@ def by_words(state: Snapshot, text: str, k: int, where: str | None) -> list[tupl
     return [(int(row), float(all_scores[row])) for row in top_rows(all_scores, k) if all_scores[row] > 0]
 
 
-def zero_query(position: int, queries: int) -> FirthError:
+def zero_query(position: int) -> FirthError:
     """Return the error for a query with a zero vector."""
-    which = f" (number {position + 1})" if queries > 1 else ""
     return FirthError(
         "zero_vector",
-        "The query{which} is a zero vector, which has no direction. Its words may all be out of vocabulary.",
-        which=which,
+        "Query {number} is a zero vector, which has no direction. Its words may all be out of vocabulary.",
+        number=position + 1,
     )
