@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from firth import kernels
 from firth.kernels import _native
 
-STUB = Path(_native.__file__).with_name("_native.pyi")
+STUB = Path(str(kernels.__file__)).with_name("_native.pyi")
 #: The parameters of one function: positional names, keyword-only names, names with a default.
 Parameters = tuple[list[str], list[str], set[str]]
 
