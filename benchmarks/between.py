@@ -49,22 +49,25 @@ t = time.perf_counter(); firth.TfIdf().fit(texts); print(time.perf_counter() - t
 import firth, numpy as np
 rng = np.random.default_rng(1)
 users, items = rng.integers(0, 5000, 500_000), np.minimum(rng.zipf(1.3, 500_000), 4000)
-print(firth.ALS(epochs=3).fit(firth.Interactions(zip(users.tolist(), items.tolist()))).training["seconds"])
+print(firth.ALS(epochs=3).fit(list(zip(users.astype(str).tolist(), items.astype(str).tolist()))).training["seconds"])
 """,
     "exact search, 100k x 128": """
 import numpy as np, time, firth
 rng = np.random.default_rng(1)
 rows = rng.standard_normal((100_000, 128), dtype=np.float32)
-index = firth.Index(128); index.add([str(i) for i in range(len(rows))], rows)
+index = firth.Index.create(dim=128); index.add([str(i) for i in range(len(rows))], rows)
 queries = rng.standard_normal((200, 128), dtype=np.float32)
 index.search(queries, 10)
 t = time.perf_counter(); index.search(queries, 10); print(time.perf_counter() - t)
 """,
     "GPT, one layer, 20 steps": """
-import firth, numpy as np
+import dataclasses, firth, numpy as np
 rng = np.random.default_rng(1)
 texts = [" ".join(f"w{i}" for i in rng.integers(0, 500, 60)) for _ in range(800)]
-method = firth.GPT(layers=1, dim=128, heads=2, context_length=64, epochs=1, batch_tokens=4096, vocabulary_size=600)
+sizes = {"context": 64, "context_length": 64, "vocabulary": 600, "vocabulary_size": 600}  # names of two versions
+fields = {field.name for field in dataclasses.fields(firth.GPT)}
+sizes = {name: size for name, size in sizes.items() if name in fields}
+method = firth.GPT(layers=1, dim=128, heads=2, epochs=1, batch_tokens=4096, **sizes)
 print(method.fit(texts).training["seconds"])
 """,
 }
