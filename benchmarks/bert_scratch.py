@@ -38,7 +38,7 @@ from firth.core.report import JsonLines
 from firth.core.scores import correlation, ranks
 from firth.data.sentences import read_sentences
 from firth.evaluate.sentences import SentencePair, cosines, read_sentence_pairs
-from firth.nets.bert import Bert
+from firth.nets.encoder import Encoder
 from firth.transformers.bert_model import BertModel
 from firth.transformers.bert_pretraining import MULTIPLE, Pretraining, set_rows
 from firth.transformers.pooling import Pooling
@@ -222,7 +222,7 @@ def reading_pairs(model: BertModel, device: str) -> Together:
     return embed
 
 
-def held_out(model: BertModel, net: Bert, corpus: Any, run: Any) -> dict[str, float]:
+def held_out(model: BertModel, net: Encoder, corpus: Any, run: Any) -> dict[str, float]:
     """Return the metrics of a network on the held-out documents."""
     words = len(model.tokenizer)
     set_rows(net, words, -(-words // MULTIPLE) * MULTIPLE)
@@ -311,7 +311,7 @@ def main() -> None:
             if arguments.keep:
                 model.save(arguments.keep)
         torch.manual_seed(arguments.seed)
-        fresh = Bert(len(model.tokenizer), model.size)
+        fresh = Encoder(len(model.tokenizer), model.size)
         untrained = BertModel(method, fresh, model.tokenizer, model.pooling, {})
         words = firth.SkipGram(epochs=10).fit(corpus, firth.Run(seed=arguments.seed, report=JsonLines()))
         metrics = {name: figure for name, figure in model.training.items() if name != "epochs"}

@@ -38,9 +38,10 @@ from firth.data.sentences import Sentences, read_sentences
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.training.device import peak_of
 from firth.training.optimizers import optimizer, rate_share
-from firth.transformers import huggingface_bert as bert_files
 from firth.transformers.bert_model import size_of
 from firth.transformers.bert_pretraining import Pretraining, make_tokenizer
+from firth.transformers.families.bert import BERT
+from firth.transformers.families.encoders import encoder_config, write_encoder
 from firth.transformers.next_sentence_pairs import FOLLOWS, FOREIGN, Pairs
 
 HERE = Path(__file__).resolve().parent
@@ -86,10 +87,10 @@ def theirs_of(training: Pretraining, dropout: float, attention: float = 0.0) -> 
     """Hugging Face's model with the same weights; `attention`: dropout of its weights, which Firth has not."""
     from transformers import BertConfig, BertForPreTraining
 
-    config = BertConfig(**bert_files.config_of(training.net), attn_implementation="sdpa")
+    config = BertConfig(**encoder_config(BERT, training.net), attn_implementation="sdpa")
     config.hidden_dropout_prob, config.attention_probs_dropout_prob = dropout, attention
     model = BertForPreTraining(config)
-    arrays = bert_files.to_bert(training.net)
+    arrays = write_encoder(BERT, training.net)
     missing, extra = model.load_state_dict({name: torch.tensor(array) for name, array in arrays.items()}, strict=False)
     assert not extra and all("decoder" in name or "position_ids" in name for name in missing), (missing, extra)
     model.tie_weights()
@@ -244,10 +245,11 @@ def settings(arguments: Any, length: int, dropout: float) -> firth.BERT:
 
 
 def net_of(method: Any, tokenizer: SubwordTokenizer) -> Any:
-    from firth.transformers.bert_pretraining import MULTIPLE, Bert
+    from firth.nets.encoder import Encoder
+    from firth.transformers.bert_pretraining import MULTIPLE
 
     torch.manual_seed(1)
-    return Bert(-(-len(tokenizer) // MULTIPLE) * MULTIPLE, size_of(method))
+    return Encoder(-(-len(tokenizer) // MULTIPLE) * MULTIPLE, size_of(method))
 
 
 def page(folder: Path) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Figures behind docs/decisions.md: parts that Firth wrote itself, beside the libraries that cover the same.
 
-    pip install bm25s rank-bm25      # the peers of BM25; left out where they are not installed
+    pip install bm25s rank-bm25 prometheus-client onnxscript      # peers; left out where they are not installed
     python benchmarks/decisions.py
 
 Makes its own data: docstrings of the installed packages, and random matrices. Each pair is run in turns.
@@ -30,7 +30,7 @@ ROUNDS = 5
 def main() -> None:
     texts = [text for _, text in python_docstrings(["numpy", "scipy", "sklearn", "torch"])]
     print(f"{len(texts):,} docstrings\n")
-    for part in (safetensors, lambda: svd(texts), lambda: bm25(texts)):
+    for part in (safetensors, lambda: svd(texts), lambda: bm25(texts), prometheus, onnx, guard):
         part()
         print()
 
@@ -132,6 +132,86 @@ def bm25(texts: list[str]) -> None:
     print(f"BM25, {len(queries)} queries over {len(texts):,} texts")
     for name, seconds in best(searches).items():
         print(f"  {name:<12} {seconds / len(queries) * 1e3:7.2f} ms a query")
+
+
+def prometheus() -> None:
+    """One response is counted: a counter and a histogram, each with labels."""
+    from firth.server.metrics import Metrics
+
+    count, metrics = 20_000, Metrics()
+    counters: dict[str, Callable[[], Any]] = {
+        "Firth": lambda: [metrics.count_response("/embed", 200, 0.01) for _ in range(count)]
+    }
+    if importlib.util.find_spec("prometheus_client"):
+        from prometheus_client import Counter, Histogram
+
+        requests = Counter("requests", "Responses.", ["route", "status"])
+        seconds = Histogram("seconds", "Time.", ["route"])
+
+        def count_response() -> None:
+            requests.labels("/embed", "200").inc()
+            seconds.labels("/embed").observe(0.01)
+
+        counters["prometheus-client"] = lambda: [count_response() for _ in range(count)]
+    print("Prometheus: one response is counted")
+    for name, took in best(counters).items():
+        print(f"  {name:<18} {took / count * 1e6:6.2f} µs")
+
+
+def onnx() -> None:
+    """A BERT of 4 layers and 128 dimensions is written as ONNX; torch traces it."""
+    import torch
+
+    from firth.transformers.onnx_export import write_onnx
+
+    texts = ["the king and the queen", "the sea and the river"] * 50
+    model = firth.BERT(layers=4, dim=128, heads=2, epochs=1, vocabulary_size=300).fit(texts)
+    with tempfile.TemporaryDirectory() as folder:
+        writers: dict[str, Callable[[], Any]] = {"Firth": lambda: write_onnx(model, Path(folder) / "a.onnx")}
+        if importlib.util.find_spec("onnxscript"):
+            net = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(128, 2, 512, batch_first=True), 4).eval()
+            row = torch.zeros(1, 8, 128)
+            writers["torch.onnx"] = lambda: torch.onnx.export(net, (row,), f"{folder}/b.onnx", verbose=False)
+        print("ONNX: a network of 4 layers and 128 dimensions is written")
+        for name, took in best(writers).items():
+            print(f"  {name:<12} {took:6.2f} s")
+
+
+def guard() -> None:
+    """A body of 200 MB without a Content-Length, in chunks, to a route that reads it: with the guard and without."""
+    import asyncio
+
+    from starlette.applications import Starlette
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
+
+    from firth.server.guard import Guard
+    from firth.server.settings import Settings
+
+    async def read(request: Any) -> PlainTextResponse:
+        return PlainTextResponse(str(len(await request.body())))
+
+    app = Starlette(routes=[Route("/read", read, methods=["POST"])])
+
+    def ask(target: Any) -> None:
+        left, statuses = [200], []
+
+        async def receive() -> dict[str, Any]:
+            left[0] -= 1
+            return {"type": "http.request", "body": bytes(1 << 20), "more_body": left[0] > 0}
+
+        async def send(message: Any) -> None:
+            statuses.append(message.get("status"))
+
+        headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": "POST", "path": "/read", "raw_path": b"/read", "query_string": b""}
+        scope |= {"headers": headers, "http_version": "1.1", "scheme": "http", "server": ("localhost", 80)}
+        asyncio.run(target({**scope, "client": ("127.0.0.1", 1)}, receive, send))
+        print(f"    status {statuses[0]}, {200 - left[0]} MB received", flush=True)
+
+    print("HTTP: memory that a body of 200 MB takes")
+    for name, target in (("Starlette alone", app), ("with the guard", Guard(app, Settings()))):
+        print(f"  {name:<16} {peak(lambda target=target: ask(target)):6.0f} MB more")
 
 
 if __name__ == "__main__":

@@ -155,7 +155,7 @@ def padded_peers(model: BertModel, folder: Path) -> dict[str, Encode]:
             tokens, real = torch.from_numpy(ids).cuda(), torch.from_numpy(mask).cuda().bool()
             positions = torch.arange(ids.shape[1], device="cuda").expand_as(tokens)
             x = half_precision_net.stack(
-                half_precision_net.input(tokens, positions, torch.zeros_like(tokens)), real
+                half_precision_net.input(tokens, positions, torch.zeros_like(tokens)), positions, real
             ).float()
             pooled = (x * real[..., None]).sum(1) / real.sum(1, keepdim=True)
             return torch.nn.functional.normalize(pooled, dim=-1).cpu().numpy()
@@ -199,7 +199,7 @@ def measured(
             print(f"round {number + 1}: {name} {seconds:.2f} s", file=sys.stderr, flush=True)
             rows[name] = {
                 "seconds": min(rows[name]["seconds"], seconds),
-                "spearman": spearman(vectors[positions], pairs),
+                **({"spearman": spearman(vectors[positions], pairs)} if pairs else {}),
             }
     return rows
 

@@ -106,7 +106,7 @@ def tuned(
     train.dev = dev if choose == "dev" else None
     base, outcome = firth.load(weights), dict[str, dict[str, Any]]()
     for pool in POOLS:
-        outcome[pool] = one_pool(train, dev, base, task, run, {**TASKS[task], "pool": pool, **changes})
+        outcome[pool] = one_pool(train, dev, base, task, run, {**TASKS[task], "pooling": pool, **changes})
         best = max(outcome.values(), key=lambda one: one["chosen_at"])
         pools = {name: {key: one[key] for key in ("chosen_at", "value")} for name, one in outcome.items()}
         yield {**best, "choose": choose, "pools": pools, "seconds": sum(one["seconds"] for one in outcome.values())}

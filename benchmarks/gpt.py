@@ -24,8 +24,9 @@ import torch
 
 import firth
 from firth.core.report import JsonLines
+from firth.nets.architecture import Architecture
 from firth.nets.attention import MultiHead
-from firth.nets.transformer import Decoder, Size, parameters
+from firth.nets.transformer import Decoder, parameters
 
 HERE = Path(__file__).resolve().parent
 
@@ -100,7 +101,7 @@ def training(rows: int = 32, position_ids: int = 1024) -> dict[str, Any]:
     torch.set_float32_matmul_precision("high")
     words = 50257
     ids = torch.randint(words, (rows, position_ids + 1), device="cuda")
-    size = Size(layers=12, dim=768, heads=12, places=position_ids, dropout=0.0, activation="gelu_tanh")
+    size = Architecture(layers=12, dim=768, heads=12, max_positions=position_ids, dropout=0.0, activation="gelu_tanh")
     ours = Decoder(-(-words // 64) * 64, size).cuda()
     config = GPT2Config(resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, use_cache=False)
     theirs = GPT2LMHeadModel(config).cuda()
@@ -149,23 +150,24 @@ def generation(tokens: int = 200) -> dict[str, Any]:
     """Greedy, one text, a small GPT-2 with random weights: the time for the same tokens."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    from firth.transformers.gpt_model import net_of
-    from firth.transformers.huggingface_gpt2 import from_gpt2, size_of
-    from firth.transformers.language_modeling import Sampling, generate_ids
+    from firth.transformers.families.decoders import read_decoder
+    from firth.transformers.families.family import Config
+    from firth.transformers.families.gpt2 import GPT2
+    from firth.transformers.generation import Sampling, engine_of, generate_ids
 
     torch.manual_seed(0)
     config = GPT2Config(
         n_layer=6, n_embd=384, n_head=6, n_positions=512, vocab_size=8000, bos_token_id=0, eos_token_id=None
     )
     theirs = GPT2LMHeadModel(config).eval()
-    size, words = size_of(config.to_dict())
-    ours = net_of(from_gpt2({name: part.detach().numpy() for name, part in theirs.state_dict().items()}, size), size)
+    arrays = {name: part.detach().numpy() for name, part in theirs.state_dict().items()}
+    ours = engine_of(read_decoder(GPT2, arrays, GPT2.architecture(Config(config.to_dict()))), config.vocab_size)
     prompt = [5, 17, 99, 3]
     given = torch.tensor([prompt])
     result: dict[str, list[int]] = {}
 
     def we() -> None:
-        result["firth"] = list(generate_ids(ours, words, prompt, tokens, Sampling(temperature=0), False))
+        result["firth"] = list(generate_ids(ours, prompt, tokens, Sampling(temperature=0), False))
 
     def they() -> None:
         with torch.inference_mode():

@@ -31,8 +31,9 @@ import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
+from firth.nets.architecture import Architecture  # noqa: E402
 from firth.nets.attention import attend, attention_steps, causal_mask  # noqa: E402
-from firth.nets.transformer import Decoder, Size, parameters  # noqa: E402
+from firth.nets.transformer import Decoder, parameters  # noqa: E402
 
 WORDS = 64
 
@@ -56,7 +57,7 @@ class Recurrent(nn.Module):
 def nets(dim: int, context_length: int, device: str) -> dict[str, nn.Module]:
     """Of about the same number of weights: an LSTM's layer has 8 dim², a block 12 dim²."""
     torch.manual_seed(0)
-    size = Size(layers=2, dim=dim, heads=4, places=context_length, dropout=0.0, positions="rotary")
+    size = Architecture(layers=2, dim=dim, heads=4, max_positions=context_length, dropout=0.0, positions="rotary")
     return {"LSTM": Recurrent(dim, 3).to(device), "Transformer": Decoder(WORDS, size).to(device)}
 
 

@@ -66,9 +66,9 @@ BEFORE: dict[str, dict[str, Any]] = {
     **{key: {"batch_tokens": 8192} for key in ("GPT", "BERT", "Seq2Seq")},
 }
 SMALL_NETS: dict[str, dict[str, Any]] = {  # the default sizes need a GPU
-    "GPT": {"layers": 2, "dim": 96, "heads": 2, "context": 64, "vocabulary": 2000},
-    "BERT": {"size": "tiny", "vocabulary": 2000},
-    "Seq2Seq": {"layers": 1, "dim": 96, "heads": 2, "vocabulary": 2000},
+    "GPT": {"layers": 2, "dim": 96, "heads": 2, "context_length": 64, "vocabulary_size": 2000},
+    "BERT": {"size": "tiny", "vocabulary_size": 2000},
+    "Seq2Seq": {"layers": 1, "dim": 96, "heads": 2, "vocabulary_size": 2000},
 }
 Row = dict[str, Any]
 words_of = tokenizer("words", True)

@@ -150,7 +150,7 @@ REPORT = {"newsgroups": newsgroups, "cola": cola, "speakers": speakers, "topics"
 def classified(train: list[Row], test: list[Row], seed: int, **options: Any) -> dict[str, Any]:
     method = firth.FastTextClassifier(**options)
     model = method.fit(train, firth.Run(seed=seed, threads=1, report=Nothing()))
-    metrics = {name: model.training.get(name) for name in ("chosen", "seconds", "scoring_seconds")}
+    metrics = {name: model.training.get(name) for name in ("automatic", "seconds", "scoring_seconds")}
     return {"accuracy": classification(model, test).accuracy, **metrics}
 
 
@@ -193,7 +193,7 @@ def words_page(results: list[dict[str, Any]]) -> Iterator[str]:
         accuracies = [row[name]["accuracy"] for name in ("former", "now", "now, all rows")]
         accuracies += [row["majority label"], row["tf-idf + logistic regression"]]
         cells = " | ".join(f"{100 * value:.1f}" for value in accuracies)
-        yield f"| {row['data']} | {row['rows']:,} | {cells} | {row['now']['chosen']['epochs']} |"
+        yield f"| {row['data']} | {row['rows']:,} | {cells} | {row['now']['automatic']['epochs']} |"
 
 
 def words_grid(data: Path) -> Iterator[dict[str, Any]]:
@@ -213,6 +213,8 @@ def words_grid(data: Path) -> Iterator[dict[str, Any]]:
 
 class Rows(firth.Examples):
     """Examples from lists; needs no pyarrow, which a machine with a GPU may not have."""
+
+    file_options = ()
 
     def __init__(self, rows: list[Any], pairs: bool = False) -> None:
         self.rows, self.columns, self.dev, self.label = rows, (), None, "label"
@@ -257,13 +259,14 @@ def stsb(data: Path) -> tuple[list[Any], list[Any]]:
 
 
 TUNED_CHOOSE = {"sst2": sst2, "questions": questions}
-TUNED_REPORT = {"subjects": subjects, "stsb": stsb}
+TUNED_REPORT = {"subjects": subjects, "cola": cola, "stsb": stsb}
 BASELINES = ("majority label", "tf-idf + logistic regression")
-TUNED_TEST = 300
+TUNED_SIZES = (200, 1000, 5000)
+TUNED_TEST = 1000
 
 
 def tuned(data: str, base: Any, train: list[Any], test: list[Any], seed: int, **options: Any) -> dict[str, float]:
-    method: Any = (firth.TextRegressor if data == "stsb" else firth.TextClassifier)(length=128, **options)
+    method: Any = (firth.TextRegressor if data == "stsb" else firth.TextClassifier)(max_length=128, **options)
     began = time.perf_counter()
     run = firth.Run(seed=seed, threads=1, report=Nothing())
     model = method.fit(Rows(train, isinstance(train[0][0], tuple)), run, base)
@@ -279,18 +282,21 @@ def tuned(data: str, base: Any, train: list[Any], test: list[Any], seed: int, **
     return {"accuracy": accuracy, "seconds": seconds, **baselines(train, test)}
 
 
-def tuned_grid() -> Iterator[dict[str, Any]]:
-    """Settings for two data sets of short texts, 200 rows."""
-    settings = [("mean", 5e-5, 3), ("mean", 2e-4, 10), ("mean", 1e-4, 10), ("cls", 2e-4, 10), ("mean", 4e-4, 10)]
-    for (pool, rate, epochs), data in itertools.product(settings, ("sst2", "questions")):
-        yield {"data": data, "rows": 200, "seed": 1, "pool": pool, "learning_rate": rate, "epochs": epochs}
+def tuned_grid(seeds: int) -> Iterator[dict[str, Any]]:
+    """Learning rates, and the epochs of the default or twice as many, for two data sets of short texts."""
+    jobs = itertools.product(TUNED_CHOOSE, TUNED_SIZES, (1, 2), (5e-5, 1e-4, 2e-4, 4e-4), range(1, seeds + 1))
+    for data, rows, factor, rate, seed in jobs:
+        epochs = factor * (firth.TextClassifier().for_rows(rows, 384).epochs or 1)
+        yield {"data": data, "rows": rows, "seed": seed, "pooling": "mean", "learning_rate": rate, "epochs": epochs}
 
 
-def tuned_report() -> Iterator[dict[str, Any]]:
+def tuned_report(seeds: int) -> Iterator[dict[str, Any]]:
     """Evaluate the former and the current defaults on data sets not used for the selection."""
-    former = {"pool": "cls", "learning_rate": 5e-5, "epochs": 3}
-    for data, (name, options) in itertools.product(TUNED_REPORT, (("former", former), ("now", {}))):
-        yield {"data": data, "rows": 200, "seed": 1, "settings": name, **options}
+    former = {"pooling": "cls", "learning_rate": 5e-5, "epochs": 3}
+    settings = (("former", former), ("now", {}))
+    jobs = itertools.product(TUNED_REPORT, TUNED_SIZES, settings, range(1, seeds + 1))
+    for data, rows, (name, options), seed in jobs:
+        yield {"data": data, "rows": rows, "seed": seed, "settings": name, **options}
 
 
 def tuned_one(job: dict[str, Any], data: Path, weights: Path) -> dict[str, Any]:
@@ -315,20 +321,21 @@ def opened(weights: Path) -> Any:
 
 
 def networks_page(results: list[dict[str, Any]]) -> Iterator[str]:
+    seeds = len({row["seed"] for row in results})
     yield "`python benchmarks/supervised_defaults.py networks DATA WEIGHTS` with all-MiniLM-L6-v2,"
-    yield f"{time.strftime('%Y-%m-%d')}: {results[0]['rows']} rows, {TUNED_TEST} test texts, one seed; data that no"
-    yield "setting was chosen by. *Former*: 3 epochs, a rate of 5e-5, [CLS]."
+    yield f"{time.strftime('%Y-%m-%d')}: {TUNED_TEST:,} test texts, {seeds} seed{'s' * (seeds > 1)};"
+    yield "data that no setting was selected on. *Former*: 3 epochs, a learning rate of 5e-5, [CLS]."
     yield ""
-    yield "| data | figure | former | now | majority label | tf-idf + logistic regression |"
-    yield "| --- | --- | ---: | ---: | ---: | ---: |"
-    for data in dict.fromkeys(row["data"] for row in results):
-        figure = "spearman" if data == "stsb" else "accuracy"
-        values = {row["settings"]: row[figure] for row in results if row["data"] == data}
-        values |= {name: row[name] for row in results if row["data"] == data for name in BASELINES if name in row}
-        cells = " | ".join(
-            f"{100 * values[name]:.1f}" if name in values else "" for name in ("former", "now", *BASELINES)
-        )
-        yield f"| {data} | {figure} | {cells} |"
+    yield "| data | metric | rows | former | now | majority label | tf-idf + logistic regression |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: |"
+    for data, rows in dict.fromkeys((row["data"], row["rows"]) for row in results):
+        metric = "spearman" if data == "stsb" else "accuracy"
+        same = [row for row in results if (row["data"], row["rows"]) == (data, rows)]
+        values = {name: [row[metric] for row in same if row["settings"] == name] for name in ("former", "now")} | {
+            name: [row[name] for row in same if name in row] for name in BASELINES
+        }
+        cells = " | ".join(f"{100 * statistics.mean(each):.1f}" if each else "" for each in values.values())
+        yield f"| {data} | {metric} | {rows:,} | {cells} |"
 
 
 def networks(jobs: list[dict[str, Any]], arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -347,13 +354,14 @@ def main() -> None:
     parser.add_argument("--choose", action="store_true")
     parser.add_argument("--out", type=Path, default=HERE / "results")
     parser.add_argument("--processes", type=int, default=1, help="networks: settings tried at once")
+    parser.add_argument("--seeds", type=int, default=1, help="networks: runs of each setting")
     arguments = parser.parse_args()
     record = arguments.out / f"supervised_{arguments.what}{'_choice' if arguments.choose else ''}.json"
     results = []
     if arguments.what == "words":
         tried = (words_grid if arguments.choose else words_report)(arguments.data)
     else:
-        tried = networks(list(tuned_grid() if arguments.choose else tuned_report()), arguments)
+        tried = networks(list((tuned_grid if arguments.choose else tuned_report)(arguments.seeds)), arguments)
     for outcome in tried:
         results.append(outcome)
         print(json.dumps(outcome), flush=True)

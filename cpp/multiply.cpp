@@ -5,8 +5,6 @@
 namespace firth {
 namespace ISA {
 
-static inline vec load_loose(const float* p) { return *reinterpret_cast<const loose_vec*>(p); }
-
 // Columns [0, PARTS × LANES) of one row; `dense` and `out` point at the first of them.
 template <int PARTS>
 static void sum_rows(const SparseRows& sparse, int64_t row, const float* dense, int64_t width, float* out) {

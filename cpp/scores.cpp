@@ -15,8 +15,6 @@ namespace ISA {
 constexpr int TILE = REGISTERS == 32 ? 12 : 6;  // rows; their sums with two panels fill the registers
 static_assert(DOZEN % TILE == 0, "rows come in whole tiles");
 
-static inline vec load_loose(const float* p) { return *reinterpret_cast<const loose_vec*>(p); }
-
 static void pack(const float* queries, int count, int64_t dim, float* panels) {
     const int number = (count + LANES - 1) / LANES;
     for (int p = 0; p < number; ++p)

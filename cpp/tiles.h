@@ -1,6 +1,7 @@
 // Matrix products with packed weights (`Linear`), tile by tile, in float32 and int8. Included by hot files.
 #pragma once
 
+#include "activations.h"
 #include "encoder.h"
 #include "vec.h"
 
@@ -24,8 +25,6 @@ typedef int16_t shorts __attribute__((vector_size(LANES * 4)));
 typedef uint8_t small_vec __attribute__((vector_size(LANES)));
 typedef int16_t short_vec __attribute__((vector_size(LANES * 2)));
 
-static inline vec larger(vec a, vec b) { return choose(a > b, a, b); }
-static inline vec smaller(vec a, vec b) { return choose(a < b, a, b); }
 static inline int64_t rounded(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
 static int64_t padded(int64_t columns) { return rounded(columns, PANEL); }
 
@@ -46,52 +45,113 @@ static bool by_fours() {
 
 // ---- packing ----
 
+// Columns of all panels. Those of a gated layer are half gate, half product.
+static int64_t packed_columns(const Linear& linear) { return padded(linear.out) * (linear.gate ? 2 : 1); }
+
+// The weights of a packed column, and its bias; nullptr beyond the last, and for a bias that is missing.
+struct PackedColumn {
+    const float *weights, *bias;
+};
+
+static PackedColumn packed_column(const Linear& linear, int64_t column) {
+    const bool gate = linear.gate && column % PANEL < LANES;
+    const int64_t o = linear.gate ? column / PANEL * LANES + column % LANES : column;
+    if (o >= linear.out) return {nullptr, nullptr};
+    const float* bias = gate ? linear.gate_bias : linear.source_bias;
+    return {(gate ? linear.gate : linear.source) + o * linear.in, bias ? bias + o : nullptr};
+}
+
 static int64_t packed_size(const Linear& linear, bool bytes) {
-    const int64_t width = padded(linear.out);
+    const int64_t width = packed_columns(linear);
     if (!bytes) return linear.in * width * 4;
     return by_fours() ? rounded(linear.in, 4) * width : rounded(linear.in, 2) * width * 2;
 }
 
 static void pack_floats(Linear& linear) {
     float* to = static_cast<float*>(linear.weights);
-    for (int64_t first = 0; first < padded(linear.out); first += PANEL)
+    for (int64_t first = 0; first < packed_columns(linear); first += PANEL) {
+        const float* from[PANEL];
+        for (int o = 0; o < PANEL; ++o) from[o] = packed_column(linear, first + o).weights;
         for (int64_t k = 0; k < linear.in; ++k)
-            for (int64_t o = first; o < first + PANEL; ++o)
-                *to++ = o < linear.out ? linear.source[o * linear.in + k] : 0.0f;
+            for (int o = 0; o < PANEL; ++o) *to++ = from[o] ? from[o][k] : 0.0f;
+    }
 }
 
 template <class Number, int GROUP>
 static void pack_groups(Linear& linear) {
     Number* to = static_cast<Number*>(linear.weights);
-    for (int64_t first = 0; first < padded(linear.out); first += PANEL)
+    for (int64_t first = 0; first < packed_columns(linear); first += PANEL) {
+        const float* from[PANEL];
+        for (int o = 0; o < PANEL; ++o) from[o] = packed_column(linear, first + o).weights;
         for (int64_t k = 0; k < linear.in; k += GROUP)
-            for (int64_t o = first; o < first + PANEL; ++o)
+            for (int o = 0; o < PANEL; ++o)
                 for (int64_t j = k; j < k + GROUP; ++j) {
-                    const bool real = o < linear.out && j < linear.in;
-                    const float scaled = real ? linear.source[o * linear.in + j] / linear.scales[o] : 0.0f;
+                    const float scaled = from[o] && j < linear.in ? from[o][j] / linear.scales[first + o] : 0.0f;
                     const int rounded_value = static_cast<int>(scaled + (scaled < 0 ? -0.5f : 0.5f));
                     *to++ = static_cast<Number>(rounded_value);
-                    linear.sums[o] += rounded_value;
+                    linear.sums[first + o] += rounded_value;
                 }
+    }
 }
 
 static void pack(Linear& linear, bool bytes) {
-    for (int64_t o = 0; o < padded(linear.out); ++o) linear.bias[o] = o < linear.out ? linear.source_bias[o] : 0.0f;
-    if (!bytes) {
-        pack_floats(linear);
-        return;
-    }
-    for (int64_t o = 0; o < padded(linear.out); ++o) {
+    for (int64_t o = 0; o < packed_columns(linear); ++o) {
+        const PackedColumn column = packed_column(linear, o);
+        linear.bias[o] = column.bias ? *column.bias : 0.0f;
         float largest = 0;
-        for (int64_t k = 0; o < linear.out && k < linear.in; ++k) {
-            const float size = __builtin_fabsf(linear.source[o * linear.in + k]);
+        for (int64_t k = 0; bytes && column.weights && k < linear.in; ++k) {
+            const float size = __builtin_fabsf(column.weights[k]);
             largest = size > largest ? size : largest;
         }
         linear.scales[o] = largest > 0 ? largest / 127 : 1;
         linear.sums[o] = 0;
     }
-    if (by_fours()) pack_groups<int8_t, 4>(linear);
+    if (!bytes) pack_floats(linear);
+    else if (by_fours()) pack_groups<int8_t, 4>(linear);
     else pack_groups<int16_t, 2>(linear);
+}
+
+// ---- results ----
+
+// What becomes of the sums of a tile: they are stored, added to the result, activated, or gated.
+enum class Then { store, add, activate, gate };
+
+struct Result {
+    float* rows;
+    int64_t stride;
+    Then then = Then::store;
+    Activation activation = Activation::gelu;
+
+    Result from_row(int64_t row) const { return {rows + row * stride, stride, then, activation}; }
+};
+
+template <Activation activation>
+static void finish_activated(const float* sums, int64_t rows, float* out, int64_t stride, bool gated) {
+    for (int64_t r = 0; r < rows; ++r, sums += PANEL, out += stride) {
+        const vec left = activate<activation>(load(sums)), right = load(sums + LANES);
+        store(out, gated ? left * right : left);
+        if (!gated) store(out + LANES, activate<activation>(right));
+    }
+}
+
+// Writes the sums of a tile, rows of PANEL, to panel p of a result.
+static void finish_tile(const float* sums, int64_t rows, const Result& result, int64_t p) {
+    const bool gated = result.then == Then::gate;
+    float* out = result.rows + p * (gated ? LANES : PANEL);
+    if (result.then == Then::add) {
+        for (int64_t r = 0; r < rows; ++r, sums += PANEL, out += result.stride) {
+            store(out, load(out) + load(sums));
+            store(out + LANES, load(out + LANES) + load(sums + LANES));
+        }
+        return;
+    }
+    switch (result.activation) {
+        case Activation::gelu: return finish_activated<Activation::gelu>(sums, rows, out, result.stride, gated);
+        case Activation::gelu_tanh:
+            return finish_activated<Activation::gelu_tanh>(sums, rows, out, result.stride, gated);
+        case Activation::relu: return finish_activated<Activation::relu>(sums, rows, out, result.stride, gated);
+        case Activation::silu: return finish_activated<Activation::silu>(sums, rows, out, result.stride, gated);
+    }
 }
 
 // ---- products ----
@@ -128,23 +188,25 @@ static void last_tile(int64_t rows, const float* a, int64_t stride, const float*
     }
 }
 
-// Prefetches a share of the next panel at each tile.
-static inline void fetch(const void* panel, int64_t bytes, int64_t row, int64_t rows) {
-    const int64_t share = (bytes * TILE / rows + 63) / 64 * 64, first = row / TILE * share;
-    const char* from = static_cast<const char*>(panel) + first;
-    for (int64_t i = 0; i < share && first + i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
-}
+// Panels of a right-hand matrix: `depth` rows of PANEL, `distance` floats from one panel to the next.
+struct Panels {
+    const float* first;
+    int64_t depth, count, distance;
+};
 
-// `panels` consecutive panels.
-static void multiply(const float* a, int64_t rows, int64_t stride, const float* weights, int64_t depth, int64_t panels,
-                     const float* bias, float* out, int64_t out_stride) {
-    for (int64_t p = 0; p < panels; ++p, weights += depth * PANEL) {
+static void multiply(const float* a, int64_t rows, int64_t stride, const Panels& panels, const float* bias,
+                     const Result& result) {
+    alignas(64) float sums[TILE * PANEL];
+    const float* panel = panels.first;
+    for (int64_t p = 0; p < panels.count; ++p, panel += panels.distance) {
         const float* from = bias ? bias + p * PANEL : nullptr;
         for (int64_t row = 0; row < rows; row += TILE) {
             const int64_t left = rows - row < TILE ? rows - row : TILE;
-            if (p + 1 < panels) fetch(weights + depth * PANEL, depth * PANEL * 4, row, rows);
-            last_tile(left, a + row * stride, stride, weights, depth, from, out + row * out_stride + p * PANEL,
-                      out_stride);
+            const Result part = result.from_row(row);
+            const bool stored = result.then == Then::store;
+            last_tile(left, a + row * stride, stride, panel, panels.depth, from, stored ? part.rows + p * PANEL : sums,
+                      stored ? part.stride : PANEL);
+            if (!stored) finish_tile(sums, left, part, p);
         }
     }
 }
@@ -193,7 +255,7 @@ static inline ivec add_products(ivec sum, shorts a, shorts b) {
 
 // Products of 16-bit values, two at a time.
 struct Twos {
-    static constexpr int GROUP = 2, SIZE = 2;
+    static constexpr int SIZE = 2;
 
     template <int ROWS>
     static void tile(const uint8_t* a, int64_t stride, const Linear& linear, int64_t p, const float* scales,
@@ -214,7 +276,7 @@ struct Twos {
 #if defined(ISA_avx512)
 // Products of 8-bit values, four at a time (VNNI): unsigned inputs, signed weights.
 struct Fours {
-    static constexpr int GROUP = 4, SIZE = 1;
+    static constexpr int SIZE = 1;
 
     template <int ROWS>
     __attribute__((target("avx512vnni"))) static void tile(const uint8_t* a, int64_t stride, const Linear& linear,
@@ -250,16 +312,17 @@ static void last_bytes_tile(int64_t rows, const uint8_t* a, int64_t stride, cons
 }
 
 template <class Bytes>
-static void multiply_bytes(const Rows& x, int64_t rows, const Linear& linear, float* out, int64_t out_stride) {
-    const int64_t panels = padded(linear.out) / PANEL;
-    const int64_t size = rounded(linear.in, Bytes::GROUP) * PANEL * Bytes::SIZE;
-    const char* weights = static_cast<const char*>(linear.weights);
+static void multiply_bytes(const Rows& x, int64_t rows, const Linear& linear, const Result& result) {
+    alignas(64) float sums[TILE * PANEL];
+    const bool stored = result.then == Then::store;
+    const int64_t panels = packed_columns(linear) / PANEL;
     for (int64_t p = 0; p < panels; ++p)
         for (int64_t row = 0; row < rows; row += TILE) {
             const int64_t left = rows - row < TILE ? rows - row : TILE;
-            if (p + 1 < panels) fetch(weights + (p + 1) * size, size, row, rows);
+            const Result part = result.from_row(row);
             last_bytes_tile<Bytes>(left, x.bytes + row * x.stride, x.stride, linear, p, x.scales + row, x.zeros + row,
-                                   out + row * out_stride + p * PANEL, out_stride);
+                                   stored ? part.rows + p * PANEL : sums, stored ? part.stride : PANEL);
+            if (!stored) finish_tile(sums, left, part, p);
         }
 }
 

@@ -30,6 +30,7 @@ typedef int32_t ivec __attribute__((vector_size(LANES * 4)));
 typedef float loose_vec __attribute__((vector_size(LANES * 4), aligned(4)));
 
 static inline vec load(const float* p) { return *reinterpret_cast<const vec*>(p); }
+static inline vec load_loose(const float* p) { return *reinterpret_cast<const loose_vec*>(p); }
 static inline void store(float* p, vec v) { *reinterpret_cast<vec*>(p) = v; }
 static inline void store_loose(float* p, vec v) { *reinterpret_cast<loose_vec*>(p) = v; }
 static inline vec splat(float value) { return value - vec{}; }  // x - 0 is x, also for -0, so no operation remains

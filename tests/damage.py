@@ -8,6 +8,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def json_damage(path: Path, choice: random.Random, most: int) -> Iterator[tuple[
         for value in choice.sample(VALUES, 4):
             yield (
                 f"{name}={value!r}",
-                changed(document, where, lambda held, key, value=value: set_item(held, key, value)),
+                changed(document, where, partial(set_item, value=value)),
             )
         if where:
             yield f"del {name}", changed(document, where, lambda held, key: held.__delitem__(key))
@@ -75,7 +76,7 @@ def json_damage(path: Path, choice: random.Random, most: int) -> Iterator[tuple[
             for value in (found + 1, -found, found * 1000):
                 yield (
                     f"{name}={value}",
-                    changed(document, where, lambda held, key, value=value: set_item(held, key, value)),
+                    changed(document, where, partial(set_item, value=value)),
                 )
 
 
@@ -151,10 +152,14 @@ def damages(folder: Path, seed: int = 1, most: int = 6, flips: int = 12) -> Iter
     for path in array_files(folder):
         place = path.relative_to(folder)
         for name, arrays in array_damage(path, choice, most):
-            yield name, lambda copy, arrays=arrays, place=place: write_arrays(copy / place, arrays)
+            yield name, writes_arrays(place, arrays)
     for path in [*json_files(folder), *array_files(folder)]:
         for name, data in byte_damage(path, choice, flips):
             yield name, writes(path.relative_to(folder), data)
+
+
+def writes_arrays(place: Path, arrays: dict[str, Any]) -> Damage:
+    return lambda copy: write_arrays(copy / place, arrays)
 
 
 def writes(place: Path, data: bytes | None) -> Damage:

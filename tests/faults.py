@@ -48,7 +48,7 @@ class Faults:
         for name in WATCHED:
             setattr(os, name, self.watched(getattr(os, name)))
         opened = io.open
-        io.open = builtins.open = self.watched(lambda *given, **named: File(opened(*given, **named), self))  # type: ignore[assignment]
+        io.open = builtins.open = self.watched(lambda *given, **named: File(opened(*given, **named), self))
         shutil.copyfile = self.copy  # type: ignore[assignment]
 
     def watched(self, real: Callable[..., Any]) -> Callable[..., Any]:

@@ -12,21 +12,32 @@ from typing import Any
 
 import httpx
 
-from firth.server.running import prepare_server
+from firth.server.running import GracefulServer, prepare_server
 from firth.server.settings import Settings
 
 
+class Client(httpx.Client):
+    """A client that knows its server."""
+
+    def __init__(self, address: str, settings: Settings, server: GracefulServer) -> None:
+        super().__init__(base_url=address, timeout=30)
+        self.settings, self.server, self.app = settings, server, server.app
+
+    def connections(self) -> int:
+        """The number of open connections of the server."""
+        return len(self.server.server_state.connections)
+
+
 @contextlib.contextmanager
-def serving(**settings: Any) -> Iterator[httpx.Client]:
-    """A client of a server with these settings on a free port; `client.settings` and `client.app` are the server's."""
+def serving(**settings: Any) -> Iterator[Client]:
+    """A client of a server with these settings on a free port."""
     configured = Settings(**{"port": 0, **settings})
     server, listening, address = prepare_server(configured)
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     while not server.started and thread.is_alive():
         time.sleep(0.01)
-    with httpx.Client(base_url=address, timeout=30) as client:
-        client.settings, client.app = configured, server.app  # type: ignore[attr-defined]
+    with Client(address, configured, server) as client:
         try:
             yield client
         finally:
@@ -40,7 +51,7 @@ def run_alone(work: Coroutine[Any, Any, Any]) -> Any:
         return pool.submit(asyncio.run, work).result()
 
 
-def until(fulfilled: Callable[[], bool], seconds: float = 10.0) -> bool:
+def until(fulfilled: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Whether it came true in time: a server logs a request behind its answer."""
     end = time.monotonic() + seconds
     while not fulfilled() and time.monotonic() < end:

@@ -35,7 +35,11 @@ def core(backend: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str
 
     class Core:
         def __getattr__(self, name: str):
-            return lambda *_: asked.append(name) or name
+            def ask(*_: object) -> str:
+                asked.append(name)
+                return name
+
+            return ask
 
     monkeypatch.setattr(backend, "core", Core)
     return asked

@@ -108,8 +108,10 @@ CONTRACT = {
 def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     classes = {**registry.method_classes(), NAME: f"{__name__}:SensorMeans"}
     monkeypatch.setattr(registry, "method_classes", lambda: classes)
-    nothing = {name: [] for name in COLUMNS}
-    monkeypatch.setitem(SAMPLES, Recordings, Sample("", lambda: Recordings(COLUMNS), lambda: Recordings(nothing)))
+    nothing: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    sample = Sample("", lambda: Recordings(COLUMNS), lambda: Recordings(nothing))
+    samples: dict[Any, Any] = SAMPLES
+    monkeypatch.setitem(samples, Recordings, sample)
     training.forms.cache_clear()
     yield
     training.forms.cache_clear()
@@ -127,7 +129,7 @@ def recordings(tmp_path: Path) -> Path:
 def test_it_passes_the_contract(name: str, tmp_path: Path) -> None:
     fixtures = {"method": SensorMeans, "tmp_path": tmp_path}
     test = CONTRACT[name]
-    test(**{parameter: fixtures[parameter] for parameter in inspect.signature(test).parameters})
+    assert test(**{parameter: fixtures[parameter] for parameter in inspect.signature(test).parameters}) is None
 
 
 def test_its_options_are_flags_of_the_command(recordings: Path, tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_features_of_a_saved_model(tmp_path):
     for name, method in (("lsa", firth.LSA(dim=8)), ("skipgram", firth.SkipGram(dim=12, min_count=1))):
         method.fit(texts).save(tmp_path / name)
     features = Features(model=str(tmp_path / "lsa"))
-    np.testing.assert_array_equal(features.fit_transform(texts), firth.load(tmp_path / "lsa").embed(texts))
+    np.testing.assert_array_equal(features.fit_transform(texts), firth.load(tmp_path / "lsa", firth.LSA).embed(texts))
     assert features.get_feature_names_out().tolist() == [f"lsa{n}" for n in range(8)]
     firth.LSA(dim=5).fit(texts).save(tmp_path / "again")
     again = Features(model=str(tmp_path / "again"))
@@ -235,6 +235,6 @@ def test_features_of_a_model_with_a_tokenizer_function(tmp_path):
     firth.SkipGram(dim=3, min_count=1, tokenizer=by_comma).fit(["a,b"] * 9).save(tmp_path / "model")
     texts = ["a,b", "b"]
     rows = Features(model=str(tmp_path / "model"), tokenizer=by_comma).fit(texts).transform(texts)
-    assert (rows == firth.load(tmp_path / "model", tokenizer=by_comma).embed(texts)).all()
+    assert (rows == firth.load(tmp_path / "model", firth.SkipGram, tokenizer=by_comma).embed(texts)).all()
     with refuses("missing_tokenizer"):
         Features(model=str(tmp_path / "model")).fit(texts).transform(texts)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import torch
 
 import firth
 from firth.data.world import World
+from firth.nets.architecture import Architecture
 from firth.nets.attention import MultiHead
-from firth.nets.bert import Bert
-from firth.nets.transformer import Decoder, Size
+from firth.nets.encoder import Encoder
+from firth.nets.transformer import Decoder
 from firth.transformers.bert_model import BertModel
 from firth.transformers.gpt_model import END, GPTModel
 from firth.transformers.pooling import Pooling
@@ -26,6 +28,12 @@ def texts(world: int = 21) -> list[str]:
     ]
 
 
+def bert_architecture(layers: int, dim: int, heads: int, **more: Any) -> Architecture:
+    """The architecture of a BERT."""
+    settings = {"family": "bert", "pre_norm": False, "epsilon": 1e-12, "segments": 2, "embedding_norm": True, **more}
+    return Architecture(layers, dim, heads, **settings)
+
+
 def tiny_bert(
     layers: int = 2, dim: int = 32, places: int = 128, vocabulary: int = 600, world: int = 21, lively: bool = False
 ) -> BertModel:
@@ -33,9 +41,7 @@ def tiny_bert(
     tokenizer = firth.WordPiece(size=vocabulary).train(texts(world))
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        net = Bert(
-            len(tokenizer), Size(layers, dim, 2, max_positions=places, dropout=0.0, pre_norm=False, epsilon=1e-12)
-        )
+        net = Encoder(len(tokenizer), bert_architecture(layers, dim, 2, max_positions=places, dropout=0.0))
     if lively:
         liven(net)
     method = firth.BERT(layers=layers, dim=dim, heads=2, context_length=places, dropout=0.0)
@@ -43,7 +49,7 @@ def tiny_bert(
 
 
 @torch.no_grad()
-def liven(net: Bert) -> None:
+def liven(net: Encoder) -> None:
     """Larger numbers to begin with than large nets have, words that outweigh their places, and keys that are queries,
     so that a word looks where it stands again."""
     net.input.tokens.weight *= 10
@@ -60,6 +66,6 @@ def tiny_gpt(layers: int = 2, dim: int = 32, places: int = 128) -> GPTModel:
     with torch.random.fork_rng():
         torch.manual_seed(1)
         net = Decoder(
-            len(tokenizer), Size(layers, dim, 2, max_positions=places + 1, dropout=0.0, activation="gelu_tanh")
+            len(tokenizer), Architecture(layers, dim, 2, max_positions=places + 1, dropout=0.0, activation="gelu_tanh")
         )
     return GPTModel(firth.GPT(layers=layers, dim=dim, heads=2, context_length=places, dropout=0.0), net, tokenizer, {})

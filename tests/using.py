@@ -39,7 +39,8 @@ def uses(model: Any) -> dict[str, Callable[[], Any]]:
         ]
         found["vector"] = lambda: [table[table.keys[-1]] for table in [model.vectors] if len(table)]
         if len(model.vectors) > 3:
-            found["analogy"] = lambda: [hit.score for hit in model.vectors.analogy(*model.vectors.keys[:3], 1)]
+            a, b, c = model.vectors.keys[:3]
+            found["analogy"] = lambda: [hit.score for hit in model.vectors.analogy(a, b, c)]
     if isinstance(model, protocols.Embeds):
         found["embed"] = lambda: model.embed(inputs())
     if isinstance(model, protocols.Predicts):

@@ -93,6 +93,6 @@ void bind_subwords(nb::module_& m);
 void bind_text(nb::module_& m);
 void bind_tokenizers(nb::module_& m);
 void bind_walks(nb::module_& m);
-void bind_write(nb::module_& m);
+void bind_decoder(nb::module_& m);
 
 }  // namespace firth

@@ -6,37 +6,34 @@ namespace firth {
 namespace {
 
 using FloatArray = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
-constexpr size_t BEFORE = 5, EACH = 12;  // number of arrays before the layers, and per layer
 
-// An encoder with the arrays it points to.
+// An encoder with the embedding tables it points to.
 struct BoundEncoder {
-    std::vector<FloatArray> arrays;
-    Encoder::Settings settings;
+    std::vector<FloatArray> tables;
+    EncoderSettings settings;
     Encoder encoder;
 };
 
-std::vector<const float*> pointers(const std::vector<FloatArray>& arrays) {
-    std::vector<const float*> data;
-    for (const FloatArray& array : arrays) data.push_back(array.data());
-    return data;
+void check(const EncoderSettings& settings) {
+    require(settings.layers >= 1 && settings.dim >= 1 && settings.heads >= 1 && settings.hidden >= 1 &&
+                settings.max_positions >= 1 && settings.embedding_dim >= 0 && settings.window >= 0,
+            "sizes must be at least 1.");
+    require(!settings.quantized || std::max({settings.dim, settings.hidden, settings.embedding_dim}) <= 65536,
+            "dim, hidden and embedding_dim must be at most 65536 for int8.");
+    require(settings.dim % settings.heads == 0, "dim must be a multiple of heads.");
+    require(settings.local_layers.empty() || settings.window >= 1, "local layers need a window of at least 1.");
+    for (const int64_t layer : settings.local_layers)
+        require(layer >= 0 && layer < settings.layers, "local_layers must be layers.");
 }
 
-void check(const std::vector<FloatArray>& arrays, const Encoder::Settings& settings) {
-    require(settings.layers >= 1 && settings.dim >= 1 && settings.heads >= 1 && settings.hidden >= 1 &&
-                settings.max_positions >= 1,
-            "sizes must be at least 1.");
-    require(!settings.quantized || std::max(settings.dim, settings.hidden) <= 65536,
-            "dim and hidden must be at most 65536 for int8.");
-    require(settings.dim % settings.heads == 0, "dim must be a multiple of heads.");
-    require(arrays.size() == BEFORE + EACH * static_cast<size_t>(settings.layers),
-            "wrong number of arrays: some are missing or superfluous.");
-    const auto d = settings.dim, h = settings.hidden;
-    const int64_t each[EACH] = {3 * d * d, 3 * d, d * d, d, d, d, h * d, h, d * h, d, d, d};
-    require(arrays[0].size() % static_cast<size_t>(d) == 0, "tokens must have rows of dim.");
-    const int64_t before[BEFORE] = {static_cast<int64_t>(arrays[0].size()), settings.max_positions * d, d, d, d};
-    for (size_t i = 0; i < arrays.size(); ++i)
-        require(static_cast<int64_t>(arrays[i].size()) == (i < BEFORE ? before[i] : each[(i - BEFORE) % EACH]),
-                "an array has the wrong size for the settings.");
+WeightArrays arrays_of(const std::vector<std::pair<std::string, FloatArray>>& weights) {
+    WeightArrays arrays;
+    for (const auto& [name, array] : weights) {
+        std::vector<int64_t> sizes;
+        for (size_t axis = 0; axis < array.ndim(); ++axis) sizes.push_back(static_cast<int64_t>(array.shape(axis)));
+        arrays[name] = {array.data(), sizes};
+    }
+    return arrays;
 }
 
 }  // namespace
@@ -45,23 +42,47 @@ void bind_encoder(nb::module_& m) {
     nb::class_<BoundEncoder>(m, "Encoder")
         .def(
             "__init__",
-            [](BoundEncoder* self, std::vector<FloatArray> arrays, int64_t layers, int64_t heads, int64_t dim,
-               int64_t hidden, int64_t positions, int activation, float epsilon, bool quantized) {
-                require(activation >= 0 && activation <= 2, "unknown activation.");
-                const Encoder::Settings settings{
-                    layers, dim, heads, hidden, positions, static_cast<Activation>(activation), epsilon, quantized};
-                check(arrays, settings);
-                const auto data = pointers(arrays);
-                new (self) BoundEncoder{std::move(arrays), settings, Encoder(settings, data)};
+            [](BoundEncoder* self, const std::vector<std::pair<std::string, FloatArray>>& weights, int64_t layers,
+               int64_t dim, int64_t heads, int64_t hidden, int64_t positions, int64_t embedding_dim, int activation,
+               bool gated, bool rms_norm, bool pre_norm, bool first_norm, bool embedding_norm, bool final_norm,
+               float epsilon, float score_scale, int64_t window, const std::vector<int64_t>& local_layers,
+               bool quantized) {
+                require(activation >= 0 && activation <= 3, "unknown activation.");
+                const EncoderSettings settings{layers,
+                                               dim,
+                                               heads,
+                                               hidden,
+                                               positions,
+                                               embedding_dim,
+                                               static_cast<Activation>(activation),
+                                               gated,
+                                               rms_norm,
+                                               pre_norm,
+                                               first_norm,
+                                               embedding_norm,
+                                               final_norm,
+                                               epsilon,
+                                               score_scale,
+                                               window,
+                                               local_layers,
+                                               quantized};
+                check(settings);
+                std::vector<FloatArray> tables;
+                for (const auto& [name, array] : weights)
+                    if (name == "tokens" || name == "positions" || name == "segment") tables.push_back(array);
+                new (self) BoundEncoder{std::move(tables), settings, Encoder(settings, arrays_of(weights))};
             },
-            nb::arg("arrays"), nb::arg("layers"), nb::arg("heads"), nb::arg("dim"), nb::arg("hidden"),
-            nb::arg("positions"), nb::arg("activation"), nb::arg("epsilon"), nb::arg("quantized"))
+            nb::arg("weights"), nb::arg("layers"), nb::arg("dim"), nb::arg("heads"), nb::arg("hidden"),
+            nb::arg("positions"), nb::arg("embedding_dim"), nb::arg("activation"), nb::arg("gated"),
+            nb::arg("rms_norm"), nb::arg("pre_norm"), nb::arg("first_norm"), nb::arg("embedding_norm"),
+            nb::arg("final_norm"), nb::arg("epsilon"), nb::arg("score_scale"), nb::arg("window"),
+            nb::arg("local_layers"), nb::arg("quantized"))
         .def(
             "encode",
             [](const BoundEncoder& self, Array<int32_t> ids, Array<int64_t> starts, Array<float> weights, bool concat,
                int pool, int64_t chunk_tokens, Table out, int threads) {
                 check_starts(starts, ids.shape(0));
-                check_columns(ids, static_cast<int64_t>(self.arrays[0].size()) / self.settings.dim);
+                check_columns(ids, self.encoder.vocabulary_size());
                 const auto texts = static_cast<int64_t>(starts.shape(0)) - 1;
                 for (int64_t t = 0; t < texts; ++t) {
                     const int64_t length = starts.data()[t + 1] - starts.data()[t];

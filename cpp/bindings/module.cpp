@@ -20,5 +20,5 @@ NB_MODULE(_native, m) {
     firth::bind_text(m);
     firth::bind_tokenizers(m);
     firth::bind_walks(m);
-    firth::bind_write(m);
+    firth::bind_decoder(m);
 }

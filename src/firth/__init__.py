@@ -15,15 +15,11 @@ from typing import Any
 
 from firth.version import __version__ as __version__
 
-_PACKAGES = (
-    *("core", "data", "documents", "evaluate", "finetuning", "formats", "graphs", "index", "kernels", "maps"),
-    *("recommenders", "sklearn", "studies", "tables", "training", "transformers", "words"),
-)
-
 
 @cache
 def _public() -> dict[str, tuple[str, str]]:
-    """Public name -> module and name there, from the lines `from MODULE import NAME as PUBLIC` of the stub."""
+    """Public name -> module and name there, from the lines `from MODULE import NAME as PUBLIC` of the stub. The module
+    of a package is "firth"."""
     from pathlib import Path
 
     lines = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8").splitlines()
@@ -32,12 +28,12 @@ def _public() -> dict[str, tuple[str, str]]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
-        return importlib.import_module(f"firth.{name}")
     if name == "__all__":
-        return sorted(_public())
+        return sorted(public for public, (module, _) in _public().items() if module != __name__)
     if not name.startswith("_") and name in _public():
         module, original = _public()[name]
+        if module == __name__:
+            return importlib.import_module(f"{module}.{original}")
         return getattr(importlib.import_module(module), original)
     if not name.startswith("_"):
         from firth.core.registry import class_named
@@ -49,4 +45,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_public(), *_PACKAGES])
+    return sorted(_public())

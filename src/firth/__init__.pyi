@@ -100,4 +100,25 @@ from firth.studies import align as align
 from firth.studies import compare as compare
 from firth.studies import sweep as sweep
 
+# Packages
+from firth import core as core
+from firth import data as data
+from firth import documents as documents
+from firth import evaluate as evaluate
+from firth import finetuning as finetuning
+from firth import formats as formats
+from firth import graphs as graphs
+from firth import index as index
+from firth import kernels as kernels
+from firth import maps as maps
+from firth import recommenders as recommenders
+from firth import sklearn as sklearn
+from firth import studies as studies
+from firth import tables as tables
+from firth import training as training
+from firth import transformers as transformers
+from firth import words as words
+
 from firth.version import __version__ as __version__
+
+__all__: list[str]

@@ -1,4 +1,4 @@
-"""Models in single files of other libraries: fastText .bin and .ftz, and ONNX."""
+"""Models in single files of other libraries: fastText .bin and .ftz, GGUF, and ONNX."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from firth.core.model import Model
 from firth.core.report import Silence
 from firth.formats.detect import refuse_gensim_pickle
 from firth.formats.fasttext import FastTextFile, SparseRows, is_fasttext, read_fasttext, write_fasttext
+from firth.formats.gguf import is_gguf, read_gguf
 from firth.kernels.product import ProductCodes
+from firth.training.network_options import networks
 from firth.words.fasttext_quantization import quantize
 
 SUFFIXES = (".bin", ".ftz")
@@ -46,11 +48,15 @@ class WritesOnnx(Protocol):
 
 def load_file(path: Path, in_memory: bool = False) -> Model:
     """Load the model in a file, memory-mapped or in memory, for `firth.load`."""
+    if is_gguf(path):
+        with networks():
+            from firth.transformers.gguf_model import GGUFModel
+        return GGUFModel(read_gguf(path, in_memory))
     if not is_fasttext(path):
         refuse_gensim_pickle(path)
         raise FirthError(
             "wrong_input",
-            "{path} is not a fastText model. Vector files are read by firth.read_vectors({path!r}).",
+            "{path} is not a fastText or GGUF model. Vector files are read by firth.read_vectors({path!r}).",
             path=str(path),
         )
     file = read_fasttext(path, in_memory)

@@ -203,7 +203,7 @@ class TableTransformer(Transformer):
         if hasattr(X, "columns") and hasattr(X, "shape"):  # a data frame: an array would lose the column types
             validate_data(self, X, reset=reset, skip_check_array=True)
         else:
-            min_rows = getattr(self.method, "min_rows", 1) if reset else 1
+            min_rows = self.method.min_rows if reset else 1
             X = validate_data(  # noqa: N806
                 self, X, reset=reset, dtype=None, ensure_all_finite=finite, ensure_min_samples=min_rows
             )
@@ -216,7 +216,7 @@ class TableTransformer(Transformer):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         options = {item.name for item in options_of(self.method)}
-        accepts_missing = getattr(self.method, "accepts_missing", False)
+        accepts_missing = self.method.accepts_missing
         tags.input_tags.allow_nan = accepts_missing or ("missing" in options and self.missing != "error")
         tags.input_tags.categorical = accepts_missing or "unseen" in options
         return tags

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -80,7 +81,11 @@ def start(place: Path) -> Process:
         command = [sys.executable, "-m", "firth", *(str(argument) for argument in arguments)]
         pipes = {name: settings.pop(name, subprocess.PIPE) for name in ("stdin", "stdout", "stderr")}
         everything = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment}
-        return subprocess.Popen(command, env=everything, text=True, **pipes, **settings)
+        usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests run in the background
+        try:
+            return subprocess.Popen(command, env=everything, text=True, **pipes, **settings)
+        finally:
+            signal.signal(signal.SIGINT, usual)
 
     return popen
 

@@ -13,7 +13,7 @@ def test_associations(call, refused, place, tmp_path):
     settings = ["--dim", 2, "--window", 1, "--min-count", 1]
     assert call("train", "pmi", tmp_path / "text.txt", "-o", model, *settings).exit_code == 0
     result = call("query", "associations", model, "the", "--json")
-    expected = [firth.load(model).associations("the")[row].__dict__ for row in range(3)]
+    expected = [firth.load(model, firth.PMI).associations("the")[row].__dict__ for row in range(3)]
     assert json.loads(result.stdout) == expected
     shown = call("query", "associations", model, "the", "--by", "count", "-k", 1).stdout
     assert shown.split() == ["context", "PMI", "NPMI", "count", "sea", "1.81", "0.644", "2"]

@@ -53,15 +53,15 @@ def test_train_proposes_the_next_command(call):
 
 def test_train_prints_the_held_out_score_and_baselines(call, place):
     trained = call("train", "fasttext_classifier", "train.txt", "-o", "m4", "--dim", "8")
-    assert "selected    epochs 100, learning_rate 0.5" in trained.stdout
+    assert "automatic   epochs 100, learning_rate 0.5" in trained.stdout
     assert "on 40 rows" in trained.stdout and "majority label 0." in trained.stdout
     assert "tf-idf + logistic regression 1.0000" in trained.stdout
     metrics = json.loads(call("train", "fasttext_classifier", "train.txt", "-o", "m4", "--dim", "8", "--json").stdout)
     assert metrics["held_out_score"]["learned"] and metrics["held_out_score"]["rows"] == 40
-    assert metrics["chosen"] == {"epochs": 100, "learning_rate": 0.5}
+    assert metrics["automatic"] == {"epochs": 100, "learning_rate": 0.5}
     assert json.loads((place / "m4" / "training.json").read_text())["held_out_score"] == metrics["held_out_score"]
     shown = call("info", "m4").stdout
-    assert "training.held_out_score.baselines.majority label" in shown and "training.chosen.epochs" in shown
+    assert "training.held_out_score.baselines.majority label" in shown and "training.automatic.epochs" in shown
 
 
 def test_a_model_that_learned_nothing_is_noted(call):
@@ -78,7 +78,7 @@ def test_a_model_that_learned_nothing_is_noted(call):
 def test_predict_prints_one_line_per_text(call, place):
     lines = call("predict", "model", "plain.txt").stdout.split("\n")
     assert len(lines) == 12 and lines[10:] == ["", ""]  # an empty line for the empty text
-    model = firth.load(place / "model")
+    model = firth.load(place / "model", firth.FastTextClassifier)
     for line, text in zip(lines[:10], (place / "plain.txt").read_text().split("\n"), strict=False):
         label, probability = line.split("\t")
         assert [(label, float(probability))] == [(name, round(p, 4)) for name, p in model.predict([text])[0]]

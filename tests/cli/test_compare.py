@@ -14,7 +14,7 @@ import firth
 def models(tmp_path_factory, place):
     """A vector file of random numbers for the words of the model, and 300 records."""
     folder = tmp_path_factory.mktemp("compare")
-    vectors = firth.load(place / "model").vectors
+    vectors = firth.load(place / "model", firth.SkipGram).vectors
     numbers = np.random.default_rng(0).standard_normal(vectors.matrix.shape)
     firth.write_vectors(firth.Vectors(vectors.keys, numbers), folder / "random.safetensors")
     lines = (place / "world.txt").read_text().splitlines()[:600]
@@ -102,7 +102,7 @@ def test_errors_of_compare_models(refused, place, models, tmp_path):
 
 
 def test_compare_spaces_rotates_and_lists_moved_words(call, refused, place, models, tmp_path):
-    vectors = firth.load(place / "model").vectors
+    vectors = firth.load(place / "model", firth.SkipGram).vectors
     rotation, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((vectors.dim, vectors.dim)))
     matrix = vectors.matrix @ rotation.astype(np.float32)
     matrix[vectors.rows["king"]] *= -1

@@ -125,7 +125,7 @@ def test_vectors_are_compressed(call, folder):
     lines = [json.loads(line) for line in call("embed", "squeezed", "words.bin").stdout.splitlines()]
     assert lines[1]["key"] == "w1" and len(lines[1]["vector"]) == 3
     call("train", "pca", "squeezed", "-o", "further", "--dim", 2)
-    assert firth.load(folder / "further").vectors.dim == 2
+    assert firth.load(folder / "further", firth.PCA).vectors.dim == 2
 
 
 def test_pictures(call, folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,11 +21,16 @@ BANKS = ("the old king sleeps", "a king sees the queen")
 
 
 @pytest.fixture(scope="module")
-def bert(tmp_path_factory) -> Path:
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT as transformers saves it, with random weights."""
     folder = tmp_path_factory.mktemp("bert")
     tokenizer = WordPiece(size=300).train(SENTENCES)
-    size = {"num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 2, "intermediate_size": 32}
+    size: dict[str, Any] = {
+        "num_hidden_layers": 2,
+        "hidden_size": 16,
+        "num_attention_heads": 2,
+        "intermediate_size": 32,
+    }
     torch.manual_seed(3)
     config = transformers.BertConfig(**size, max_position_embeddings=40, vocab_size=len(tokenizer))
     transformers.BertForPreTraining(config).save_pretrained(folder)
@@ -38,7 +44,7 @@ def test_words_of_each_text(call, bert, tmp_path):
     rows = [json.loads(line) for line in printed.splitlines()]
     assert [row["words"] for row in rows] == [["the", "king", "'", "s", "house"], [], ["zzyzx"]]
     assert rows[0]["offsets"][1] == [4, 8] and rows[1] == {"key": "2", "words": [], "offsets": [], "vectors": []}
-    expected = firth.load(bert).word_vectors(["the king's house"], [0, -1], "concat")[0].vectors
+    expected = firth.load(bert, firth.BERT).word_vectors(["the king's house"], [0, -1], "concat")[0].vectors
     np.testing.assert_allclose(rows[0]["vectors"], expected, atol=1e-6)
     result = call(
         "inspect",
@@ -58,7 +64,7 @@ def test_words_of_each_text(call, bert, tmp_path):
 
 def test_long_texts_in_windows(call, bert, tmp_path):
     (tmp_path / "text.txt").write_text("the king\n" + "king , " * 50)
-    result = call("inspect", "words", bert, tmp_path / "text.txt", "-o", tmp_path / "out.jsonl", "--windows")
+    result = call("inspect", "words", bert, tmp_path / "text.txt", "-o", tmp_path / "out.jsonl", "--long", "chunk")
     assert result.stdout.startswith("102 words, 2 texts")
 
 
@@ -103,7 +109,7 @@ def test_static_vectors_are_a_vector_file(call, bert, tmp_path):
     )
     assert result.stdout == f"2 words, 6 contexts in {tmp_path / 'w.npy'}\n"
     assert result.stderr.startswith("note: 1 of 3 words ")
-    static = firth.load(bert).static(SENTENCES, ["king", "queen"], contexts=3)
+    static = firth.load(bert, firth.BERT).static(SENTENCES, ["king", "queen"], contexts=3)
     np.testing.assert_allclose(firth.read_vectors(tmp_path / "w.npy").matrix, static.matrix, atol=1e-6)
 
 
@@ -111,7 +117,7 @@ def test_senses_as_table_json_and_picture(call, bert, tmp_path):
     table = call("inspect", "senses", bert, *BANKS, "--word", "king").stdout
     assert table.startswith("1  the old ‹king› sleeps\n2  a ‹king› sees the queen\n\nlayer  distance  others\n")
     document = json.loads(call("inspect", "senses", bert, *BANKS, "--word", "king", "--json").stdout)
-    senses = firth.load(bert).senses(BANKS, "king")
+    senses = firth.load(bert, firth.BERT).senses(BANKS, "king")
     assert [layer["distances"][0][1] for layer in document["layers"]] == senses.distances[:, 0, 1].round(6).tolist()
     assert [layer["others"] for layer in document["layers"]] == senses.others.round(6).tolist()
     assert document["occurrences"][1] == {"text": BANKS[1], "offsets": [2, 6]}
@@ -142,7 +148,7 @@ def test_equal_texts_have_no_bars(call):
 
 def test_fill(call, bert):
     filled = json.loads(call("generate", "fill", bert, "the [MASK] sleeps in the [MASK]", "-k", 2, "--json").stdout)
-    expected = firth.load(bert).fill("the [MASK] sleeps in the [MASK]", 2)
+    expected = firth.load(bert, firth.BERT).fill("the [MASK] sleeps in the [MASK]", 2)
     assert [[(each["token"], each["probability"]) for each in blank] for blank in filled["blanks"]] == expected
     shown = call("generate", "fill", bert, "the [MASK] sleeps in the [MASK]", "-k", 2).stdout
     assert shown.startswith("mask 1\ntoken") and "\n\nmask 2\ntoken" in shown and expected[0][0][0] in shown
@@ -153,7 +159,7 @@ def test_fill(call, bert):
 def test_a_word_model_fills_masks(call, model):
     filled = json.loads(call("generate", "fill", model, "the king of [MASK]", "-k", 3, "--json").stdout)
     predictions = [(each["token"], each["probability"]) for each in filled["blanks"][0]]
-    assert [predictions] == firth.load(model).fill("the king of [MASK]", 3)
+    assert [predictions] == firth.load(model, firth.SkipGram).fill("the king of [MASK]", 3)
 
 
 def test_plot_positions(call, refused, bert, model, tmp_path):
@@ -229,7 +235,7 @@ def test_errors(call, refused, bert, model, tmp_path):
     refused("unsupported_model", "inspect", "senses", model, *BANKS, "--word", "king", path=model, method="skipgram")
     refused("empty_data", "generate", "fill", model, "xyzzy [MASK]", text="xyzzy [MASK]")
     assert "x300" in refused("text_too_long", *words, long, "--key", "id", *output, tokens=100, limit=38)
-    assert "--windows" in refused("text_too_long", *words, text, *output, tokens=100, limit=38)
+    assert "--long chunk" in refused("text_too_long", *words, text, *output, tokens=100, limit=38)
     refused("empty_data", *words, none, *output)
     refused("invalid_value", *words, text, "--layers", "last", *output, option="--layers", got="last")
     refused("invalid_value", *words, text, "--layers", "9", *output, got=9)

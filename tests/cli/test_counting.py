@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import firth
+from firth.core.model import HasVectors
 
 TEXTS = {"a": "the cat sat on the mat", "b": "the dog sat on the log", "c": "cats and dogs"}
 
@@ -35,9 +36,11 @@ def test_neighbors_of_words(method, options, train, call):
     folder = train(method, *options)
     result = call("query", "neighbors", folder, "sat", "-k", "2", "--json")
     assert result.exit_code == 0, result.output
-    assert {hit.key for hit in firth.load(folder).words.neighbors("sat", 2)} == {"the", "on"}
+    model = firth.load(folder)
+    assert isinstance(model, HasVectors)
+    assert {hit.key for hit in model.tables["words"].neighbors("sat", 2)} == {"the", "on"}
     assert '"the"' in result.output and '"on"' in result.output
-    assert firth.load(folder).documents.keys == list(TEXTS)
+    assert model.tables["documents"].keys == list(TEXTS)
     fields = json.loads(call("info", folder, "--json").output)
     assert fields["tables"]["documents"]["rows"] == 3 and fields["tables"]["words"]["rows"] == 10
 
@@ -46,7 +49,7 @@ def test_sparse_rows_go_to_npz(train, call, data, tmp_path):
     folder, rows = train("tfidf"), tmp_path / "rows.npz"
     result = call("embed", folder, data, "--key", "id", "-o", rows)
     assert result.exit_code == 0 and "3 rows" in result.output
-    model = firth.load(folder)
+    model = firth.load(folder, firth.TfIdf)
     np.testing.assert_array_equal(sparse.load_npz(rows).toarray(), model.matrix.toarray())
     dense = tmp_path / "rows.npy"
     assert call("embed", folder, data, "--key", "id", "-o", dense).exit_code == 0

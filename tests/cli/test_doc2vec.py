@@ -38,7 +38,7 @@ def result(call, *arguments):
 
 
 def test_neighbors_of_documents_tags_and_texts(news, call, data):
-    model = firth.load(news)
+    model = firth.load(news, firth.Doc2Vec)
     assert (
         result(call, "query", "neighbors", news, "n7", "-k", 2)["n7"][0]["key"]
         == model.documents.neighbors("n7", 1)[0].key
@@ -59,7 +59,7 @@ def test_new_documents_are_embedded(news, call, data, tmp_path):
     result = call("embed", news, texts, "-o", tmp_path / "new.npy")
     assert result.exit_code == 0 and "3 rows" in result.output
     rows = np.load(tmp_path / "new.npy")
-    assert rows.tobytes() == firth.load(news).embed(["the king and the queen", "", "zzyzx"]).tobytes()
+    assert rows.tobytes() == firth.load(news, firth.Doc2Vec).embed(["the king and the queen", "", "zzyzx"]).tobytes()
     assert rows[0].any() and not rows[1:].any()
 
 

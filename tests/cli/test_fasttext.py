@@ -8,11 +8,12 @@ from pathlib import Path
 import fasttext
 import numpy as np
 import pytest
+from click.testing import Result
 
 import firth
 
 
-def output(result) -> str:
+def output(result: Result) -> str:
     assert result.exit_code == 0, result.output + result.stderr
     return result.output
 
@@ -40,7 +41,7 @@ def test_convert_to_a_file_and_back(call, folder, tmp_path, suffix):
     file, back = tmp_path / f"m.{suffix}", tmp_path / "back"
     printed = output(call("convert", folder, file))
     assert printed.startswith("a fastText model of ") and ("relative squared error" in printed) == (suffix == "ftz")
-    model = firth.load(folder)
+    model = firth.load(folder, firth.FastText)
     word = model.vocabulary.tokens[3]
     theirs = fasttext.load_model(str(file)).get_word_vector(word)
     assert np.dot(theirs, model.vectors[word]) / np.linalg.norm(theirs) / np.linalg.norm(model.vectors[word]) > 0.99
@@ -59,7 +60,9 @@ def test_a_file_of_zeros_is_noted(call, folder, tmp_path, monkeypatch):
     assert "zeros" not in call("convert", folder, tmp_path / "m.bin").stderr
     monkeypatch.setattr("firth.model_files.MANY_ZEROS", 100_000)
     printed = call("convert", folder, tmp_path / "m.bin").stderr
-    used = len(firth.load(folder).subwords.bucket_ids)
+    bucket_ids = firth.load(folder, firth.FastText).subwords.bucket_ids
+    assert bucket_ids is not None
+    used = len(bucket_ids)
     assert printed.startswith(f"note: {80 * (20_000 - used) / 1e6:.0f} MB of {tmp_path / 'm.bin'} ")
     assert f"{used:,}" in printed and "20,000" in printed
     assert call("convert", folder, tmp_path / "m.ftz").stderr == ""
@@ -79,7 +82,10 @@ def test_quantization_options(call, refused, folder, tmp_path):
 
 def test_word2vec_binary_format(call, folder, tmp_path):
     printed = output(call("convert", folder, tmp_path / "v.bin", "--format", "word2vec-binary"))
-    assert "vectors of 20" in printed and len(firth.read_vectors(tmp_path / "v.bin")) == firth.load(folder).n_words
+    assert (
+        "vectors of 20" in printed
+        and len(firth.read_vectors(tmp_path / "v.bin")) == firth.load(folder, firth.FastText).n_words
+    )
 
 
 def test_files_of_fasttext(call, refused, fasttext_files, tmp_path, place):

@@ -35,7 +35,7 @@ SMALL = [
 
 
 @pytest.fixture(scope="module")
-def writer(tmp_path_factory) -> Path:
+def writer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from click.testing import CliRunner
 
     from firth.cli.main import cli
@@ -89,7 +89,7 @@ def test_a_requested_empty_continuation_is_not_explained(call, ends_at_once):
 def test_the_context_length_limits_the_text(call, writer):
     assert call("generate", "text", writer, "the king").exit_code == 0
     generated = call("generate", "text", writer, "the king sleeps", "--temperature", 0, "--json")
-    room = 30 - len(firth.load(writer).ids("the king sleeps")) + 2
+    room = 30 - len(firth.load(writer, firth.GPT).ids("the king sleeps")) + 2
     assert (
         generated.stdout
         == call(

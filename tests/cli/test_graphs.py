@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_formats_of_graphs(call, refused, tmp_path):
     refused("other_run", *one_way[:3], "--unweighted", *one_way[4:])  # another graph is another run
 
 
-BAD = {
+BAD: dict[str, Any] = {
     "empty": ("", (), "too_few", {}),
     "one node": ("a\n", (), "too_few", {}),
     "a self loop alone": ("a a\n", (), "too_few", {}),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import firth
+from firth.core.model import Recommends
 from firth.core.vectors import odd_one_out
 from firth.data.splits import split
 from firth.data.world import World
@@ -45,7 +47,9 @@ def test_train_and_recommend(call, files, tmp_path, method):
     hits = json.loads(result.stdout)["u3"]
     history = firth.Interactions(files / "train.tsv").histories()["u3"]
     assert len(hits) == 4 and not {hit["key"] for hit in hits} & set(history)
-    assert hits == [hit._asdict() for hit in firth.load(tmp_path / "m").recommend("u3", 4)]
+    model = firth.load(tmp_path / "m")
+    assert isinstance(model, Recommends)
+    assert hits == [hit._asdict() for hit in model.recommend("u3", 4)]
     again = call("train", method, files / "train.tsv", "-o", tmp_path / "m", "--dim", 8, "--epochs", 2)
     assert "is already finished" in again.stdout
 
@@ -54,14 +58,14 @@ def test_recommend_for_a_new_user(call, als):
     plain = call("query", "recommend", als, "--items", "i3,i5", "-k", 3)
     assert plain.exit_code == 0 and len(plain.stdout.splitlines()) == 3 and "i3 " not in plain.stdout
     weighted = call("query", "recommend", als, "--items", "i3=5,i5=1", "-k", 3, "--json")
-    expected = firth.load(als).recommend_for({"i3": 5.0, "i5": 1.0}, 3)
+    expected = firth.load(als, firth.ALS).recommend_for({"i3": 5.0, "i5": 1.0}, 3)
     assert json.loads(weighted.stdout)["i3=5,i5=1"] == [hit._asdict() for hit in expected]
     both = call("query", "recommend", als, "--user", "u1", "--user", "u2", "-k", 2, "--seen")
     assert both.stdout.splitlines()[0] == "u1:" and len(both.stdout.splitlines()) == 6
 
 
 def test_queries_of_the_user_table(call, als):
-    users = firth.load(als).tables["users"]
+    users = firth.load(als, firth.ALS).tables["users"]
     similarity = call("query", "similarity", als, "u1", "u2", "--table", "users", "--json")
     assert json.loads(similarity.stdout)["score"] == pytest.approx(users.similarity("u1", "u2"))
     analogy = call("query", "analogy", als, "u1", "u2", "u3", "-k", 2, "--table", "users", "--json")
@@ -74,7 +78,7 @@ def test_neighbors_of_items_and_of_users(call, als):
     items = call("query", "neighbors", als, "i3", "-k", 2, "--together", "--json")
     assert all(hit["key"].startswith("i") for hit in json.loads(items.stdout))
     users = call("query", "neighbors", als, "u3", "-k", 2, "--together", "--json", "--table", "users")
-    assert json.loads(users.stdout) == [hit._asdict() for hit in firth.load(als).users.neighbors("u3", 2)]
+    assert json.loads(users.stdout) == [hit._asdict() for hit in firth.load(als, firth.ALS).users.neighbors("u3", 2)]
 
 
 def test_columns_by_name_and_rating_errors(call, files, tmp_path):
@@ -106,7 +110,7 @@ def test_evaluate_without_the_baselines(call, als, files):
 
 
 RECOMMEND, NEIGHBORS = ("query", "recommend", "ALS"), ("query", "neighbors", "ALS")
-BAD = {
+BAD: dict[str, Any] = {
     "unknown user": ("unknown_key", {}, (*RECOMMEND, "--user", "nobody")),
     "unknown item": ("unknown_key", {"key": "nothing"}, (*RECOMMEND, "--items", "nothing")),
     "weights for some": ("invalid_value", {"option": "--items", "got": "i3"}, (*RECOMMEND, "--items", "i3,i4=2")),
@@ -143,7 +147,7 @@ def test_errors(refused, als, files, model, name, tmp_path):
 def test_convert_the_user_vectors(call, refused, als, tmp_path):
     written = call("convert", als, tmp_path / "users.npy", "--table", "users")
     assert written.exit_code == 0 and written.stdout.startswith("200 vectors of 8"), written.output
-    assert firth.read_vectors(tmp_path / "users.npy").keys == firth.load(als).users.keys
+    assert firth.read_vectors(tmp_path / "users.npy").keys == firth.load(als, firth.ALS).users.keys
     refused("unknown_table", "convert", als, tmp_path / "x.npy", "--table", "who", tables="items, users")
     embed = ("embed", als, tmp_path / "users.npy", "-o", tmp_path / "x.npy")
     assert "`firth convert`" in refused("unsupported_model", *embed, path=als, method="als")

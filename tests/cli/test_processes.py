@@ -48,8 +48,8 @@ def torchrun(
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
     paths = os.pathsep.join([str(Path(firth.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": paths, "FIRTH_CACHE": str(folder / "cache")}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([*command, *program, *map(str, words)], cwd=folder, env=environment, **pipes, **settings)
+    settings = {"cwd": folder, "env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}
+    return subprocess.Popen([*command, *program, *map(str, words)], text=True, **settings)
 
 
 def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:

@@ -7,6 +7,7 @@ import json
 import math
 import signal
 import time
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -103,7 +104,7 @@ def test_attribute_types_come_from_all_rows(call, model, tmp_path, monkeypatch):
     """Integers then fractions, missing then numbers, numbers then words."""
     monkeypatch.setattr("firth.cli.index.build.BATCH", 2)
     monkeypatch.setattr("firth.cli.index.build.COMMIT", 2)
-    values = {
+    values: dict[str, list[Any]] = {
         "price": [1, 0, 2.5, 3],
         "late": [None, None, 5, None],
         "mixed": [1, 2, "n/a", ""],

@@ -17,7 +17,7 @@ import torch
 
 import firth
 from firth.data.world import World
-from firth.nets.bert import Bert
+from firth.nets.encoder import Encoder
 from firth.transformers.bert_model import BertModel, size_of
 from firth.transformers.pooling import Pooling
 
@@ -30,7 +30,7 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(2)
     method = firth.BERT(layers=2, dim=16, heads=2, context_length=32)
     tokenizer = firth.WordPiece(size=300).train(SENTENCES)
-    net = Bert(len(tokenizer), size_of(method), masked=False, next_sentence=False)
+    net = Encoder(len(tokenizer), size_of(method), masked=False, next_sentence=False)
     for part in net.parameters():
         torch.nn.init.normal_(part, std=0.3)
     folder = tmp_path_factory.mktemp("bert") / "model"
@@ -67,7 +67,7 @@ def test_pooling_flags(call, bert, texts, tmp_path):
     flags = ("--pooling", "max", "--layers", "-2,-1", "--combine", "sum", "--normalize", "--device", "cpu")
     assert "400 rows" in done(call("embed", bert, texts, "-o", out, "--column", "text", *flags))
     pooling = Pooling(how="max", layers=(-2, -1), combine="sum", normalize=True)
-    assert np.array_equal(np.load(out), firth.load(bert).embed(SENTENCES, pooling=pooling, device="cpu"))
+    assert np.array_equal(np.load(out), firth.load(bert, firth.BERT).embed(SENTENCES, pooling=pooling, device="cpu"))
 
 
 def test_standard_output_and_notes(call, refused, bert, tmp_path):
@@ -174,7 +174,7 @@ def test_an_index_with_another_precision(call, refused, bert, tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(SENTENCES[:9]))
     command, folder = ("index", "build", bert, tmp_path / "a.txt", "--device", "cpu", "-o"), tmp_path / "idx"
     done(call(*command, folder, "--precision", "int8"))
-    model, index = firth.load(bert), firth.Index.open(folder)
+    model, index = firth.load(bert, firth.BERT), firth.Index.open(folder)
     expected = {name: model.embed(SENTENCES[:9], precision=name) for name in ("int8", "float32")}
     rows = np.stack([index[str(row)] for row in range(1, 10)])
     rows, expected = unit(rows), {name: unit(each) for name, each in expected.items()}
@@ -229,7 +229,7 @@ def test_empty_truncated_and_invalid_texts_are_counted(call, bert, model, tmp_pa
     lines = [b"the king", b"", b"  ", b"caf\xe9 \xff\xfe", "\ufffd".encode(), b"king " * 100]
     (tmp_path / "a.txt").write_bytes(b"\n".join(lines) + b"\n")
     command = ("embed", bert, tmp_path / "a.txt", "--shard-rows", 4, "--json", "-o")
-    tokenizer = firth.load(bert).tokenizer
+    tokenizer = firth.load(bert, firth.BERT).tokenizer
     read = sum(
         len(ids) for ids in tokenizer.ids_batch([line.decode(errors="replace") for line in lines], special=False)
     )
@@ -293,7 +293,7 @@ def test_the_best_pooling_is_selected_and_saved(call, refused, bert, pairs, tmp_
     best, tried = choice["best"], choice["tried"]
     assert choice["pairs"] == choice["held_out"] == 30
     assert best["spearman"] == max(each["spearman"] or -1 for each in tried) and len(tried) > 10
-    saved = firth.load(tmp_path / "m")
+    saved = firth.load(tmp_path / "m", firth.BERT)
     assert saved.pooling.how == best["how"] and list(saved.pooling.layers) == best["layers"] and saved.pooling.normalize
     results = json.loads(done(call("evaluate", "sentences", tmp_path / "m", bert, pairs, "--json")))
     correlations = {path: result["spearman"] for path, result in results.items()}
@@ -308,7 +308,7 @@ def test_the_best_pooling_is_selected_and_saved(call, refused, bert, pairs, tmp_
 def test_whitening(call, refused, bert, texts, pairs, tmp_path):
     flags = ("--whiten", texts, "--column", "text", "--dim", 5)
     assert "5 dimensions" in done(call("pooling", bert, "-o", tmp_path / "m", *flags))
-    rows = firth.load(tmp_path / "m").embed(SENTENCES, device="cpu")
+    rows = firth.load(tmp_path / "m", firth.BERT).embed(SENTENCES, device="cpu")
     np.testing.assert_allclose(np.cov(rows.T, bias=True), np.eye(5), atol=1e-2)
     pooling = json.loads(call("info", tmp_path / "m", "--json").stdout)["pooling"]
     assert pooling["projected"] and pooling["dim"] == 5

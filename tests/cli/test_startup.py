@@ -68,12 +68,13 @@ def test_the_help_fits_one_screen(call):
 def commands(command: click.Command, name: str = "") -> Iterator[tuple[str, click.Command]]:
     """All commands with their names, including those of groups."""
     context = click.Context(command)
-    for each in command.list_commands(context) if isinstance(command, click.Group) else ():
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    for each in command.list_commands(context):
         inner = command.get_command(context, each)
         assert inner is not None
         yield from commands(inner, f"{name} {each}".strip())
-    if not isinstance(command, click.Group):
-        yield name, command
 
 
 COMMANDS = dict(commands(cli))
@@ -123,6 +124,18 @@ def test_flags_mean_the_same_everywhere():
 def test_listing_methods_loads_no_network(arguments):
     code = f"from firth.cli.main import cli\ntry: cli({arguments!r}, 'firth')\nexcept SystemExit: pass"
     assert loaded(code) & {"torch", "tokenizers", "sklearn", "matplotlib"} == set()
+
+
+def test_help_imports_no_numpy():
+    """Except where flags are derived from the classes of methods."""
+    derived = ("train", "finetune", "sweep")
+    paths = [name.split() for name in COMMANDS if not name.startswith(derived)]
+    code = f"""
+from firth.cli.main import cli
+for path in {paths!r}:
+    try: cli([*path, "--help"], "firth")
+    except SystemExit: pass"""
+    assert len(paths) > 40 and loaded(code) & {"numpy", "torch"} == set()
 
 
 def test_without_torch_networks_name_the_package(tmp_path):

@@ -43,7 +43,7 @@ def test_a_killed_sweep_equals_an_uninterrupted_one(start, call, refused, text, 
     assert [trial["score"] for trial in broken["trials"]] == [trial["score"] for trial in whole["trials"]]
     assert len(whole["trials"]) == 5 and whole["ended"] == "Every combination was tried"
     assert broken["test"] == whole["test"] and broken["best"]["options"] == whole["best"]["options"]
-    models = [firth.load(tmp_path / name / "best") for name in ("broken", "whole")]
+    models = [firth.load(tmp_path / name / "best", firth.SkipGram) for name in ("broken", "whole")]
     assert models[0].vectors.fingerprint() == models[1].vectors.fingerprint()
     assert sorted(path.name for path in (tmp_path / "broken").iterdir()) == ["best", "lock", "sweep.json"]
     firth.verify(tmp_path / "broken" / "best")

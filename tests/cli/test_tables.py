@@ -12,6 +12,7 @@ from refusing import refuses
 
 import firth
 from firth.cli.main import cli
+from firth.core.model import Embeds
 
 ROWS = "zip,age,color\n007,3,red\n012,NA,\n019,5,blue\n"
 
@@ -82,7 +83,9 @@ def test_rows_are_numbered_over_all_batches(call, refused, tmp_path):
 def test_every_table_method_trains(call, name):
     call("train", name, "t.csv", "-o", "m", "--columns", "zip")
     call("embed", "m", "t.csv", "-o", "m.npy")
-    np.testing.assert_allclose(np.load("m.npy"), firth.load("m").transform({"zip": [7, 12, 19]}), rtol=1e-6)
+    model = firth.load("m")
+    assert isinstance(model, Embeds)
+    np.testing.assert_allclose(np.load("m.npy"), model.embed({"zip": [7, 12, 19]}), rtol=1e-6)
 
 
 def test_errors(call, refused, tmp_path):

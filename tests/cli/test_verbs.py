@@ -26,7 +26,7 @@ def as_json(result):
 def test_train_prints_metrics(call, text, tmp_path):
     command = ("train", "cbow", text, "-o", tmp_path / "m", "--dim", 20, "--epochs", 2, "--no-lowercase")
     metrics = as_json(call(*command, "--json"))
-    model = firth.load(tmp_path / "m")
+    model = firth.load(tmp_path / "m", firth.CBOW)
     assert metrics["status"] == "trained"
     assert metrics["tokens"] == sum(len(line.split()) for line in text.read_text().splitlines())
     assert metrics["vocabulary"] == len(model.vectors)
@@ -34,6 +34,7 @@ def test_train_prints_metrics(call, text, tmp_path):
     assert metrics["words_per_second"] == pytest.approx(2 * metrics["tokens"] / metrics["seconds"])
     assert model.method == firth.CBOW(dim=20, epochs=2, lowercase=False, min_count=2)
     again = output(call(*command))
+    assert "automatic" in again and "min_count 2" in again  # chosen by the size of the text
     assert "already finished" in again and f"{metrics['tokens']:,}" in again and "firth query neighbors" in again
 
 
@@ -52,7 +53,7 @@ def test_train_continues_from_a_model(call, model, tmp_path):
     (tmp_path / "more.txt").write_text("the zeppelin flies over the castle\n" * 20)
     command = ("train", "skipgram", tmp_path / "more.txt", "-o", tmp_path / "m", "--start", model, "--dim", 30)
     output(call(*command))
-    old, new = firth.load(model), firth.load(tmp_path / "m")
+    old, new = firth.load(model, firth.SkipGram), firth.load(tmp_path / "m", firth.SkipGram)
     assert set(old.vectors.keys) < set(new.vectors.keys) and "zeppelin" in new.vectors
     assert as_json(call(*command, "--json"))["status"] == "already finished"
 
@@ -93,7 +94,7 @@ def test_info_of_a_model_and_of_a_file(call, model, tmp_path):
 
 
 def test_neighbors(call, model, tmp_path):
-    vectors = firth.load(model).vectors
+    vectors = firth.load(model, firth.SkipGram).vectors
     neighbors = as_json(call("query", "neighbors", model, "king", "queen", "-k", 3, "--metric", "euclidean", "--json"))
     assert list(neighbors) == ["king", "queen"]
     assert [hit["key"] for hit in neighbors["queen"]] == [
@@ -112,7 +113,7 @@ def test_neighbors(call, model, tmp_path):
 
 
 def test_analogy_similarity_and_odd_one_out(call, model):
-    vectors = firth.load(model).vectors
+    vectors = firth.load(model, firth.SkipGram).vectors
     hits = as_json(call("query", "analogy", model, "man", "woman", "king", "--mul", "--json"))
     assert hits == [hit._asdict() for hit in vectors.analogy("man", "woman", "king", 5, method="mul")]
     assert float(output(call("query", "similarity", model, "king", "queen"))) == pytest.approx(
@@ -127,7 +128,7 @@ def test_analogy_similarity_and_odd_one_out(call, model):
 def test_evaluate_analogies_and_similarity(call, refused, model, place, tmp_path):
     questions, pairs = place / "questions.txt", tmp_path / "pairs.tsv"
     pairs.write_text("king\tqueen\t9\nking\tbread\t1\nking\tzeppelin\t0\n")
-    expected = firth.evaluate.analogies(firth.load(model).vectors, questions)
+    expected = firth.evaluate.analogies(firth.load(model, firth.SkipGram).vectors, questions)
     analogies = as_json(call("evaluate", "analogies", model, questions, "--json"))
     assert analogies[str(model)]["total"]["correct"] == expected.total.correct > 0
     assert f"{expected.accuracy:.1%}" in output(call("evaluate", "analogies", model, questions))
@@ -145,7 +146,7 @@ def test_evaluate_analogies_and_similarity(call, refused, model, place, tmp_path
 def test_embed_writes_one_row_per_line(call, model, tmp_path):
     lines = ["the king sleeps", "", "zeppelin the", "qwerty"]
     (tmp_path / "in.txt").write_text("\n".join(lines) + "\n")
-    pooled = firth.load(model).embed_with_counts(lines)
+    pooled = firth.load(model, firth.SkipGram).embed_with_counts(lines)
     for suffix in ("npy", "parquet", "jsonl"):
         counts = as_json(call("embed", model, tmp_path / "in.txt", "-o", tmp_path / f"out.{suffix}", "--json"))
         assert (counts["rows"], counts["unknown"], counts["zero_rows"]) == (4, int(pooled.unknown.sum()), 2)
@@ -170,19 +171,21 @@ def test_embed_in_batches(call, model, text, tmp_path, monkeypatch):
     lines = text.read_text().splitlines()
     assert len(lines) > 10_000
     assert list(firth.read_vectors(tmp_path / "all.npy").keys) == [str(line) for line in range(1, len(lines) + 1)]
-    assert np.array_equal(np.load(tmp_path / "all.npy"), firth.load(model).embed_with_counts(lines, 0.001).matrix)
+    assert np.array_equal(
+        np.load(tmp_path / "all.npy"), firth.load(model, firth.SkipGram).embed_with_counts(lines, 0.001).matrix
+    )
 
 
 @pytest.mark.parametrize("suffix", ["txt", "bin", "vec", "glove", "npy", "safetensors"])
 def test_convert_and_back(call, model, tmp_path, suffix):
     output(call("convert", model, tmp_path / f"v.{suffix}"))
     output(call("convert", tmp_path / f"v.{suffix}", tmp_path / "back.safetensors"))
-    vectors, back = firth.load(model).vectors, firth.read_vectors(tmp_path / "back.safetensors")
+    vectors, back = firth.load(model, firth.SkipGram).vectors, firth.read_vectors(tmp_path / "back.safetensors")
     assert list(back.keys) == list(vectors.keys) and np.array_equal(back.matrix, vectors.matrix)
 
 
 def test_outputs_are_named_in_json(call, model, text, tmp_path):
-    vectors = firth.load(model).vectors
+    vectors = firth.load(model, firth.SkipGram).vectors
     for arguments, fields in (
         (("convert", model, tmp_path / "v.vec"), {"rows": len(vectors), "dim": 30}),
         (("corpus", "world", "--sentences", 5, "-o", tmp_path / "w.txt"), {"sentences": 5, "analogies": None}),
@@ -232,14 +235,14 @@ def test_a_text_is_not_a_file(call, refused, model):
 
 def test_similarity_of_texts(call, refused, model):
     similarity = as_json(call("query", "similarity", model, "the old king", "the queen", "--texts", "--json"))
-    first, second = firth.load(model).embed(["the old king", "the queen"])
+    first, second = firth.load(model, firth.SkipGram).embed(["the old king", "the queen"])
     assert similarity["score"] == pytest.approx(firth.similarity(first, second))
     refused("usage", "query", "similarity", model, "a", "b", "--texts", "--table", "words")
 
 
 def test_convert_to_int8(call, model, tmp_path):
     output(call("convert", model, tmp_path / "v.safetensors", "--dtype", "int8"))
-    vectors, small = firth.load(model).vectors, firth.read_vectors(tmp_path / "v.safetensors")
+    vectors, small = firth.load(model, firth.SkipGram).vectors, firth.read_vectors(tmp_path / "v.safetensors")
     assert np.abs(vectors.matrix - small.matrix).max() <= np.abs(vectors.matrix).max() / 127 / 2 * 1.001
 
 

@@ -31,7 +31,7 @@ REFUSED = {
     "one text": ("ab", "invalid_type"),
     "none": (None, "invalid_type"),
     "missing": ([[None, 1], [2, 3]], "invalid_type"),
-    "masked": (np.ma.masked_array(np.ones((2, 2)), [[0, 1], [0, 0]]), "missing_value"),
+    "masked": (np.ma.masked_array(np.ones((2, 2)), [[False, True], [False, False]]), "missing_value"),
     "two lengths": ([[1, 2], [3]], "invalid_type"),
     "complex": ([[1j, 2], [3, 4]], "invalid_type"),
     "dictionaries": ([{"a": 1}, {"b": 2}], "invalid_type"),
@@ -118,7 +118,7 @@ def test_rows_too_short_for_a_cosine_are_refused():
 
 
 def test_numbers_too_large_to_compare_are_refused_without_warnings():
-    vectors = Vectors(["a", "b"], [[1e25, 1], [1, 1]])
+    vectors = Vectors(["a", "b"], [[1e25, 1.0], [1.0, 1.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert vectors.neighbors("a")[0].key == "b"

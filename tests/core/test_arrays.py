@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from refusing import refuses
 
 from firth import FirthError
 from firth.core import storage
 from firth.core.storage import read_arrays, write_arrays
 
-ARRAYS = {
+ARRAYS: dict[str, NDArray[Any]] = {
     "codes": np.arange(-3, 3, dtype=np.int8).reshape(2, 3),
     "single": np.array([[1.5, -2]], dtype=np.float32),
     "half": np.array([0.5], dtype=np.float16),

@@ -36,7 +36,7 @@ def test_saving_writes_a_card(folder):
 def test_an_edited_card_is_not_damage(folder):
     (folder / CARD).write_text("ours")
     assert CARD not in firth.verify(folder)
-    assert firth.load(folder).vectors.dim == 4
+    assert firth.load(folder, firth.SkipGram).vectors.dim == 4
 
 
 def test_the_license_of_the_data_is_recorded(tmp_path):

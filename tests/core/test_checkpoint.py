@@ -67,5 +67,7 @@ def test_other_threads_are_let_alone():
 def test_the_folder_may_be_a_string(tmp_path):
     checkpoints = Checkpoints(str(tmp_path / "run"), 60, {"seed": 1})
     checkpoints.save({"table": np.ones((2, 3), np.float32)}, {"epoch": 4})
-    arrays, state = Checkpoints(tmp_path / "run", 60, {"seed": 1}).load()
+    loaded = Checkpoints(tmp_path / "run", 60, {"seed": 1}).load()
+    assert loaded is not None
+    arrays, state = loaded
     assert arrays["table"].sum() == 6 and state == {"epoch": 4}

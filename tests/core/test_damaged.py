@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import warnings
 from collections.abc import Callable
 from itertools import islice
@@ -17,6 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 from damage import damaged_copy, damages, fix_hashes
+from fuzz import checkpoints as broken_runs
+from fuzz import model_folders
+from numpy.typing import NDArray
 from refusing import refuses
 from using import use
 
@@ -25,11 +27,6 @@ from firth.cli.info import unfinished_fields
 from firth.core.checkpoint import Checkpoints
 from firth.core.storage import read_arrays, write_arrays
 from firth.core.stored import check_arrays
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
-
-import checkpoints as broken_runs
-import model_folders
 
 #: A method for each kind of model.
 MODELS = [
@@ -174,14 +171,19 @@ def test_options_that_would_take_more_memory_than_there_is(
 
     with refuses("damaged_model") as caught:
         firth.load(edited(models(name), tmp_path / "copy", "config.json", change))
-    assert {"name", "expected", "got", "folder"} <= caught.value.values.keys()
+    shapes = {"problem"} if name == "gpt" else {"name", "expected", "got"}
+    assert shapes | {"folder"} <= caught.value.values.keys()
 
 
 def test_arrays_are_declared_by_dtype_and_sizes() -> None:
-    arrays = {"users": np.zeros((3, 2), np.float32), "starts": np.zeros(4, np.int64), "mean": np.zeros(1)}
+    arrays: dict[str, NDArray[Any]] = {
+        "users": np.zeros((3, 2), np.float32),
+        "starts": np.zeros(4, np.int64),
+        "mean": np.zeros(1),
+    }
     declared = {"users": "float users dim", "starts": "int64 users+1", "mean": "float 1"}
     assert check_arrays(arrays, **declared) == {"users": 3, "dim": 2}
-    wrong = {
+    wrong: dict[str, list[NDArray[Any]]] = {
         "users": [np.zeros((3, 2), np.int32), np.zeros(3), np.zeros((2, 2)), np.zeros((3, 2, 1))],
         "starts": [np.zeros(3, np.int64), np.zeros(4, np.int32)],
         "mean": [np.zeros(2), np.zeros(())],

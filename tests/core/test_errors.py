@@ -36,12 +36,13 @@ def test_every_error_of_the_package_has_a_documented_code_and_fills_its_template
         if isinstance(call.args[1], ast.JoinedStr):
             wrong.append(f"{where}: an f-string; pass the values by name")
         if isinstance(call.args[1], ast.Constant) and call.keywords:
+            assert isinstance(call.args[1].value, str), where
             named = {
                 field.partition("[")[0].partition(".")[0]
                 for _, field, _, _ in string.Formatter().parse(call.args[1].value)
                 if field
             }
-            given = {keyword.arg for keyword in call.keywords}
+            given = {keyword.arg or "**" for keyword in call.keywords}
             if named != given:
                 wrong.append(f"{where}: the template names {sorted(named)}, the call gives {sorted(given)}")
     assert not wrong, "\n".join(wrong)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from firth.core import registry, renamed
 from firth.index import verify_index
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-sys.path.insert(0, str(GOLDEN))
 METHODS = GOLDEN / "methods-1"
 
 KEYS = ["the", "and", "is", "of"]
@@ -51,7 +49,7 @@ def test_format_1_index():
 def test_format_1_skipgram():
     folder = GOLDEN / "format-1-skipgram"
     assert set(firth.verify(folder)) == {"training.json", "vectors.safetensors", "vocabulary.json"}
-    model = firth.load(folder)
+    model = firth.load(folder, firth.SkipGram)
     assert model.method == firth.SkipGram(dim=8, epochs=3, min_count=2, phrases=1, max_vocabulary=60)
     assert list(model.vectors.keys[:4]) == KEYS
     np.testing.assert_allclose(model.vectors.matrix[0], ROW, rtol=1e-6)
@@ -81,7 +79,7 @@ def test_every_method_has_a_golden_folder():
 
 @pytest.mark.parametrize("name", sorted(path.name for path in METHODS.iterdir() if path.is_dir()))
 def test_a_model_of_every_method_opens_and_answers_as_it_did(name):
-    from make import answers
+    from golden.make import answers
 
     folder = METHODS / name
     assert "config.json" not in firth.verify(folder)

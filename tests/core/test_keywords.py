@@ -36,7 +36,7 @@ def test_unknown_options_name_the_one_that_was_meant(method, given, meant):
 
 def test_an_option_that_resembles_nothing_has_no_hint():
     with refuses("unknown_option", name="qqqqqq", hint=""):
-        firth.SkipGram(qqqqqq=1)
+        firth.SkipGram(qqqqqq=1)  # type: ignore[call-arg]
 
 
 def test_every_keyword_leads_somewhere():
@@ -49,9 +49,9 @@ def test_every_keyword_leads_somewhere():
 def test_queries_take_k():
     vectors = firth.Vectors(["a", "b"], [[1.0, 0.0], [0.0, 1.0]])
     with refuses("unknown_option", kind="neighbors", name="topn", hint=" Did you mean 'k'?"):
-        vectors.neighbors("a", topn=1)
+        vectors.neighbors("a", topn=1)  # type: ignore[call-arg]
     with refuses("unknown_option", kind="analogy", name="topn"):
-        vectors.analogy("a", "b", "a", topn=1)
+        vectors.analogy("a", "b", "a", topn=1)  # type: ignore[call-arg]
     with pytest.raises(AttributeError, match="use neighbors"):
         vectors.most_similar("a")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from html.parser import HTMLParser
 
 import numpy as np
@@ -101,8 +102,14 @@ def test_reprs_are_short(shown):
 
 
 def test_a_stream_is_not_read_to_show_it():
-    read = []
-    corpus = firth.Corpus(read.append(text) or text for text in OTHER)
+    read = list[str]()
+
+    def stream() -> Iterator[str]:
+        for text in OTHER:
+            read.append(text)
+            yield text
+
+    corpus = firth.Corpus(stream())
     assert "stream" in corpus._repr_html_() and read == []
     assert [document.text for document in corpus] == OTHER == read
 

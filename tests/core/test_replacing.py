@@ -68,20 +68,25 @@ def save(number: int, folder: Path) -> Path:
 def once(work: Callable[[], object]) -> Callable[[], None]:
     """Does it at the first call alone."""
     left = [work]
-    return lambda: left.pop()() and None if left else None
+
+    def at_first_call() -> None:
+        if left:
+            left.pop()()
+
+    return at_first_call
 
 
 def test_what_is_read_late_is_of_the_folder_that_was_opened(tmp_path: Path) -> None:
-    model = firth.load(save(1, tmp_path / "model"))
+    model = firth.load(save(1, tmp_path / "model"), Numbering)
     save(2, tmp_path / "model")
     assert model.numbers() == {1}
-    assert firth.load(tmp_path / "model").numbers() == {2}
+    assert firth.load(tmp_path / "model", Numbering).numbers() == {2}
 
 
 def test_replaced_between_arrays_and_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = save(1, tmp_path / "model")
     monkeypatch.setattr(Numbered, "before_documents", staticmethod(once(lambda: save(2, folder))))
-    assert len(firth.load(folder).numbers()) == 1
+    assert len(firth.load(folder, Numbering).numbers()) == 1
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
@@ -97,7 +102,7 @@ def test_replaced_after_any_file_was_read(tmp_path: Path, monkeypatch: pytest.Mo
         return found
 
     monkeypatch.setattr(json, "loads", loads)
-    assert len(firth.load(folder).numbers()) == 1
+    assert len(firth.load(folder, Numbering).numbers()) == 1
 
 
 def test_a_link_that_is_switched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +114,7 @@ def test_a_link_that_is_switched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         (tmp_path / "next").replace(tmp_path / "current")
 
     monkeypatch.setattr(Numbered, "before_documents", staticmethod(once(switch)))
-    assert len(firth.load(tmp_path / "current").numbers()) == 1
+    assert len(firth.load(tmp_path / "current", Numbering).numbers()) == 1
 
 
 REPLACING = """
@@ -135,7 +140,7 @@ def test_a_folder_that_another_process_keeps_replacing(tmp_path: Path, monkeypat
         try:
             assert process.stdout is not None and process.stdout.readline() == b"ready\n"
             for _ in range(300):
-                found = firth.load(folder)
+                found = firth.load(folder, firth.SkipGram)
                 assert truth[tuple(sorted(found.vectors.keys))] == found.vectors.matrix.tobytes()
             assert process.poll() is None
         finally:
@@ -206,9 +211,9 @@ with storage.new_folder(Path(sys.argv[1])) as work:
     killed(code, folder)
     assert folder.exists() == (moment == "after") and len(names(tmp_path)) == 2
     if moment == "before":
-        assert firth.load(folder).numbers() == {1}
+        assert firth.load(folder, Numbering).numbers() == {1}
     save(3, folder)
-    assert names(tmp_path) == ["model"] and firth.load(folder).numbers() == {3}
+    assert names(tmp_path) == ["model"] and firth.load(folder, Numbering).numbers() == {3}
 
 
 def test_no_file_stays_open(tmp_path: Path) -> None:
@@ -219,5 +224,5 @@ def test_no_file_stays_open(tmp_path: Path) -> None:
         save(number, tmp_path / "model")
         with storage.new_file(tmp_path / "file") as work:
             work.write_text("x")
-        assert firth.load(tmp_path / "model").numbers() == {number}
+        assert firth.load(tmp_path / "model", Numbering).numbers() == {number}
     assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from pathlib import Path
 
 import pytest
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-sys.path.insert(0, str(GOLDEN))
 
 
 @pytest.mark.parametrize("file", ["help.txt", "api.txt"])
 def test_it_is_as_recorded(file):
-    from snapshot import SNAPSHOTS
+    from golden.snapshot import SNAPSHOTS
 
     expected = (GOLDEN / file).read_text(encoding="utf-8").splitlines()
     found = SNAPSHOTS[file]().splitlines()

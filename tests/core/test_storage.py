@@ -69,7 +69,7 @@ def names(folder: Path) -> list[str]:
 
 def test_a_model_comes_back(tmp_path: Path) -> None:
     folder = model().save(tmp_path / "deep" / "model")
-    found = firth.load(folder)
+    found = firth.load(folder, Averaging)
     assert found.method == Averaging(power=2.0)
     assert found.means.tolist() == [5, 10] and found.names == ["column 0", "column 1"]
     assert found.training == {"rows": 2}
@@ -117,11 +117,11 @@ def test_what_exists_is_kept_unless_overwrite(tmp_path: Path) -> None:
         Averaging().fit([[9, 9]]).save(folder)
     assert contents(folder) == before
     Averaging().fit([[9, 9]]).save(folder, overwrite=True)
-    assert firth.load(folder).means.tolist() == [9, 9]
+    assert firth.load(folder, Averaging).means.tolist() == [9, 9]
     assert names(tmp_path) == ["model"]
     (tmp_path / "empty").mkdir()
     model().save(tmp_path / "empty")
-    assert firth.load(tmp_path / "empty").means.tolist() == [5, 10]
+    assert firth.load(tmp_path / "empty", Averaging).means.tolist() == [5, 10]
 
 
 def test_a_file_is_never_replaced_by_a_folder(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_overwriting_through_a_link_replaces_what_it_names(tmp_path: Path) -> No
     (tmp_path / "link").symlink_to("real")
     Averaging().fit([[9, 9]]).save(tmp_path / "link", overwrite=True)
     assert (tmp_path / "link").is_symlink()
-    assert firth.load(tmp_path / "real").means.tolist() == [9, 9]
+    assert firth.load(tmp_path / "real", Averaging).means.tolist() == [9, 9]
     assert names(tmp_path) == ["link", "real"]
 
 

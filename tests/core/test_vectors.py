@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from near import near
 from refusing import refuses
 
 import firth
@@ -64,7 +65,7 @@ def test_neighbors_by_hand() -> None:
 def test_several_keys_are_averaged_as_unit_vectors_for_the_cosine() -> None:
     # (1, 0) and (0, 1), whatever their lengths: the mean points north-east.
     hits = PLANE.neighbors(["east", "north"], 1)
-    assert hits == [("northeast", pytest.approx(1))]
+    assert hits == [("northeast", near(1))]
     # east − north = (1, −1): at a right angle to north-east, nearer to the origin's 0 than to west's −1/√2.
     assert PLANE.neighbors("east", 5, negative="north") == [
         ("northeast", pytest.approx(0, abs=1e-7)),
@@ -72,13 +73,13 @@ def test_several_keys_are_averaged_as_unit_vectors_for_the_cosine() -> None:
         ("west", pytest.approx(-math.sqrt(0.5))),
     ]
     # Dot and Euclidean see the vectors as they are: the mean of (2, 0) and (0, 3) is (1, 1.5).
-    assert PLANE.neighbors(["east", "north"], 1, metric="euclidean") == [("northeast", pytest.approx(0.5))]
-    assert PLANE.neighbors(["east", "north"], 1, metric="dot") == [("northeast", pytest.approx(2.5))]
+    assert PLANE.neighbors(["east", "north"], 1, metric="euclidean") == [("northeast", near(0.5))]
+    assert PLANE.neighbors(["east", "north"], 1, metric="dot") == [("northeast", near(2.5))]
 
 
 def test_a_vector_as_the_question_leaves_no_key_out() -> None:
-    assert PLANE.neighbors(np.array([4, 0.0]), 1) == [("east", pytest.approx(1))]
-    assert PLANE.neighbors([4, 0], 1, negative="east") == [("northeast", pytest.approx(math.sqrt(0.5)))]
+    assert PLANE.neighbors(np.array([4, 0.0]), 1) == [("east", near(1))]
+    assert PLANE.neighbors([4, 0], 1, negative="east") == [("northeast", near(math.sqrt(0.5)))]
 
 
 def test_restrict_looks_at_the_first_keys_only() -> None:
@@ -101,7 +102,10 @@ def test_restrict_looks_at_the_first_keys_only() -> None:
         (lambda: PLANE.neighbors("east", restrict=-2), ("invalid_value", {"option": "restrict", "got": -2})),
         (lambda: PLANE.neighbors([1, 2, 3]), ("shape_mismatch", {"dim": 2, "got": (3,)})),
         (lambda: PLANE.neighbors([1, math.nan]), ("non_finite", {"name": "The query", "dimension": 1})),
-        (lambda: PLANE.neighbors("east", negative=np.ones(2)), ("invalid_type", {"got": "ndarray"})),
+        (
+            lambda: PLANE.neighbors("east", negative=np.ones(2)),  # type: ignore[arg-type]
+            ("invalid_type", {"got": "ndarray"}),
+        ),
         (lambda: PLANE.analogy("east", "north", "south"), ("unknown_key", {"key": "south"})),
         (lambda: PLANE.analogy("east", "north", "west", 0), ("invalid_value", {"option": "k", "got": 0})),
         (lambda: PLANE.analogy("east", "north", "west", method="sub"), ("invalid_value", {"got": "sub"})),
@@ -151,7 +155,7 @@ def test_keys_that_may_have_been_meant_are_named() -> None:
 
 ROYAL = Vectors(
     ["man", "woman", "king", "queen", "apple"],
-    [[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1], [0.2, 0.1, -1]],
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.2, 0.1, -1.0]],
 )
 
 
@@ -161,13 +165,13 @@ def test_analogy_by_hand() -> None:
     queen, apple = np.array([0, 1, 1]) / math.sqrt(2), np.array([0.2, 0.1, -1]) / math.sqrt(1.05)
     length = math.sqrt(sum(target**2))
     assert ROYAL.analogy("man", "woman", "king", 5) == [
-        ("queen", pytest.approx(sum(queen * target) / length, abs=1e-6)),
-        ("apple", pytest.approx(sum(apple * target) / length, abs=1e-6)),
+        ("queen", near(sum(queen * target) / length, abs=1e-6)),
+        ("apple", near(sum(apple * target) / length, abs=1e-6)),
     ]
     # 3CosMul, Levy & Goldberg 2014, eq. 4: cosines moved to 0 … 1, ε = 0.001.
-    near = [(cosine + 1) / 2 for cosine in (queen[0], queen[1], sum(queen * np.array([1, 0, 1])) / math.sqrt(2))]
+    cosines = [(cosine + 1) / 2 for cosine in (queen[0], queen[1], sum(queen * np.array([1, 0, 1])) / math.sqrt(2))]
     assert ROYAL.analogy("man", "woman", "king", method="mul") == [
-        ("queen", pytest.approx(near[1] * near[2] / (near[0] + 0.001), abs=1e-5))
+        ("queen", near(cosines[1] * cosines[2] / (cosines[0] + 0.001), abs=1e-5))
     ]
 
 
@@ -189,7 +193,7 @@ def test_similarity_by_hand() -> None:
 
 
 def test_odd_one_out() -> None:
-    vectors = Vectors(["a", "b", "c", "odd"], [[1, 0.1], [5, 0], [1, -0.1], [0, 9]])
+    vectors = Vectors(["a", "b", "c", "odd"], [[1.0, 0.1], [5.0, 0.0], [1.0, -0.1], [0.0, 9.0]])
     assert firth.odd_one_out(vectors, ["a", "odd", "b", "c"]) == "odd"
 
 
@@ -240,9 +244,9 @@ def test_how_they_are_shown() -> None:
 def test_a_number_is_not_taken_for_its_text():
     vectors = Vectors(["7", "8"], np.eye(2, dtype=np.float32), missing="it was not in the ratings")
     with refuses("unknown_key", key=7):
-        vectors[7]
+        vectors[7]  # type: ignore[index]
     with refuses("unknown_key", key=9):
-        vectors[9]
+        vectors[9]  # type: ignore[index]
 
 
 def test_a_whole_text_is_no_misspelt_key():

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -201,7 +202,11 @@ def test_any_bytes_are_read_or_refused(data, tmp_path_factory):
 
 
 def test_inconsistent_arrays_are_refused(words):
-    good = {"indptr": np.array([0, 1, 2]), "indices": np.array([1, 0], np.int32), "weights": np.array([1.0, 2.0])}
+    good: dict[str, Any] = {
+        "indptr": np.array([0, 1, 2]),
+        "indices": np.array([1, 0], np.int32),
+        "weights": np.array([1.0, 2.0]),
+    }
     assert len(Cooccurrence(**good, vocabulary=words)) == 2
     for name, bad, values in (
         ("indptr", np.array([0, 2]), {"records": 2, "words": 2}),

@@ -11,7 +11,9 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas
 import polars
@@ -34,7 +36,8 @@ def zstd(data: bytes) -> bytes:
     sink = pyarrow.BufferOutputStream()
     with pyarrow.CompressedOutputStream(sink, "zstd") as stream:
         stream.write(data)
-    return sink.getvalue().to_pybytes()
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
 
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -51,7 +54,8 @@ def as_jsonl(texts: list[str]) -> bytes:
 
 
 def as_csv(texts: list[str], delimiter: str = ",") -> bytes:
-    return pandas.DataFrame({"n": range(len(texts)), "text": texts}).to_csv(index=False, sep=delimiter).encode()
+    frame = pandas.DataFrame({"n": range(len(texts)), "text": texts})
+    return str(frame.to_csv(index=False, sep=delimiter)).encode()
 
 
 def as_parquet(texts: list[str]) -> bytes:
@@ -296,7 +300,7 @@ def test_invalid_records_are_refused(tmp_path: Path) -> None:
     for name, data in (("a.json", b'[{"text": "a"}]'), ("b.JSON.gz", gzip.compress(b"{}"))):
         path = file(name, data)
         command = f"jq -c '.[]' {path} > NEW.jsonl"
-        check_refused(lambda path=path: Corpus(path), "malformed_data", path=path, command=command)
+        check_refused(partial(Corpus, path), "malformed_data", path=path, command=command)
     assert [document.text for document in Corpus(file("a.json.txt", b"plain"))] == ["plain"]
     two = file("a.csv", b"title,body\nx,y\n")
     check_refused(lambda: Corpus(two), "unknown_column", missing="text", available="title, body")
@@ -338,7 +342,7 @@ def tags_of(corpus: Corpus) -> list[tuple[str, ...]]:
     return [tags for _, tags, _ in corpus.walk()]
 
 
-RECORDS = [
+RECORDS: list[dict[str, Any]] = [
     {"text": "a", "author": "x", "topics": ["p", "q", "p"]},
     {"text": "b", "author": None, "topics": []},
     {"text": "c", "author": "", "topics": None},
@@ -401,7 +405,7 @@ def test_field_values_are_returned_unchanged(tmp_path: Path) -> None:
     rows = [{"text": "a", "year": 2020, "place": None}, {"text": "b", "year": 2021.5, "place": ""}]
     path = tmp_path / "records.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    expected = [(2020, None), (2021.5, "")]
+    expected: list[Any] = [(2020, None), (2021.5, "")]
     for source in (path, pyarrow.Table.from_pylist(rows)):
         assert tags_of(Corpus(source, column="text", fields=("year", "place"))) == expected
     assert Corpus(path, fields=["year"]).fingerprint() != Corpus(path).fingerprint()

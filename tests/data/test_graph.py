@@ -6,6 +6,7 @@ import gzip
 import io
 import lzma
 from pathlib import Path
+from typing import Any
 
 import networkx
 import numpy as np
@@ -200,7 +201,7 @@ def test_different_graphs_have_different_fingerprints():
 
 
 # content, code, line (None: no line is named), other values
-BAD_FILES = {
+BAD_FILES: dict[str, Any] = {
     "negative": (b"a b 1\nb c -2\n", "malformed_data", 2, {"field": "weight", "got": -2}),
     "not a number": (b"# x\na b 1\nb c nan\n", "malformed_data", 3, {"field": "weight", "got": np.nan}),
     "infinite": (b"a b inf\n", "malformed_data", 1, {"field": "weight", "got": np.inf}),
@@ -241,7 +242,7 @@ def test_invalid_sources_are_refused(tmp_path: Path):
     (tmp_path / "g.parquet").write_bytes(b"")
     frame = pd.DataFrame({"a": ["x", None], "b": ["y", "z"], "w": [1.0, -1.0]})
     nan = float("nan")
-    for source, settings, code, values in [
+    cases: list[Any] = [
         (3, {}, "invalid_type", {"got": "int"}),
         (tmp_path / "no.txt", {}, "not_found", {"path": tmp_path / "no.txt"}),
         (tmp_path / "g.parquet", {}, "unknown_column", {"path": tmp_path / "g.parquet"}),
@@ -269,7 +270,8 @@ def test_invalid_sources_are_refused(tmp_path: Path):
         (csr_array(np.ones((2, 3))), {}, "shape_mismatch", {"got": (2, 3)}),
         (csr_array(-np.eye(2)), {}, "non_finite", {"row": 0, "column": 0, "got": -1.0}),
         (csr_array(np.eye(2)), {"keys": ["a", "a"]}, "shape_mismatch", {"nodes": 2, "got": 2, "distinct": 1}),
-    ]:
+    ]
+    for source, settings, code, values in cases:
         with refuses(code, **values):
             firth.Graph(source, **settings)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -130,12 +131,13 @@ def test_times_may_be_dates(tmp_path: Path):
     (tmp_path / "r.csv").write_text("user,item,rating,time\na,x,1,2024-05-31\na,y,1,2023-01-01\n")
     from_csv = firth.Interactions(tmp_path / "r.csv")
     assert [from_csv.items[i] for i in from_csv.item_ids] == ["y", "x"]
-    assert np.diff(from_csv.times) == pytest.approx(516 * 86400)
+    assert from_csv.times is not None and np.diff(from_csv.times) == pytest.approx(516 * 86400)
     as_tuples = firth.Interactions([("a", "x", 1, "2024-05-31"), ("a", "y", 1, "2023-01-01")])
-    assert np.array_equal(as_tuples.times, from_csv.times)
+    assert as_tuples.times is not None and np.array_equal(as_tuples.times, from_csv.times)
     frame = pd.read_csv(tmp_path / "r.csv")
-    assert np.array_equal(firth.Interactions(frame).times, from_csv.times)
-    assert np.array_equal(firth.Interactions(frame.astype({"time": "string[pyarrow]"})).times, from_csv.times)
+    for each in (frame, frame.astype({"time": "string[pyarrow]"})):
+        times = firth.Interactions(each).times
+        assert times is not None and np.array_equal(times, from_csv.times)
 
 
 def test_ids_of_any_type_become_text(tmp_path: Path):
@@ -197,7 +199,7 @@ def test_sums_equal_those_of_scipy(rows):
     assert firth.Interactions(ratings).fingerprint() == ratings.fingerprint()
 
 
-BAD = {
+BAD: dict[str, Any] = {
     "NaN weight": ([("a", "x", np.nan)], {"where": "The data, row 1", "field": "weight", "got": np.nan}),
     "infinite weight": (
         [("a", "x", 1.0), ("a", "y", np.inf)], {"where": "The data, row 2", "field": "weight", "got": np.inf}
@@ -314,6 +316,7 @@ def test_leave_last_item_out():
 def test_split_by_time_has_no_future_events_in_the_training_set():
     ratings = many()
     train, test, _ = split(ratings, "time", 0.25)
+    assert train.times is not None and test.times is not None
     assert train.times.max() < test.times.min()
     assert not pairs(train) & pairs(test)
     late = {(u, i) for u, i in pairs(ratings) if (u, i) not in pairs(train)}

@@ -45,7 +45,7 @@ def test_fasttext_files(tmp_path, name):
     data = LabeledTexts(tmp_path / name)
     assert list(data) == list(data) == EXAMPLES
     examples = read_labeled_texts(data)
-    assert decoded(examples) == [(e.text.lower().split(), list(e.labels)) for e in EXAMPLES]
+    assert decoded(examples) == [(str(e.text).lower().split(), list(e.labels)) for e in EXAMPLES]
     assert examples.labels.tokens == ["x.y", "b"] and examples.labels.counts.tolist() == [2, 1]
 
 

@@ -14,7 +14,7 @@ import firth
 from firth import BPE, Characters, FirthError, SubwordTokenizer, WordPiece
 
 TEXT = ["low low low low low lower lower newest newest newest newest newest newest widest widest widest, naïve!"]
-KINDS = {
+KINDS: dict[str, BPE | WordPiece | Characters] = {
     "bytes": BPE(size=262),
     "characters": BPE(size=34, level="characters"),
     "wordpiece": WordPiece(size=41),
@@ -85,9 +85,9 @@ def test_invalid_paths_are_refused(tmp_path: Path) -> None:
         made.save(tmp_path / "vocab.txt")
     with refuses("unreadable_file", path=tmp_path / "nothing.json", reason="No such file or directory"):
         SubwordTokenizer.load(tmp_path / "nothing.json")
-    expected = "tokenizer.json, vocab.txt, or vocab.json with merges.txt"
-    with refuses("invalid_tokenizer", path=tmp_path, expected=expected):
+    with refuses("invalid_tokenizer", path=tmp_path) as caught:
         SubwordTokenizer.load(tmp_path)
+    assert "vocab.txt" in caught.value.values["expected"] and "spiece.model" in caught.value.values["expected"]
     (tmp_path / "file").write_text("")
     with refuses("unwritable_file"):
         made.save(tmp_path / "file" / "folder")

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusing import refuses
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
-from tokenizers.implementations import BertWordPieceTokenizer, CharBPETokenizer
+from tokenizers.implementations.bert_wordpiece import BertWordPieceTokenizer
+from tokenizers.implementations.char_level_bpe import CharBPETokenizer
 
 import firth
 from firth import BPE, Characters, Corpus, Run, WordPiece
@@ -232,7 +233,11 @@ def test_size_and_repr(bytes_tokenizer: firth.SubwordTokenizer) -> None:
             "invalid_value",
             {"option": "BPE.special_tokens", "missing": "<unk>"},
         ),
-        (lambda: BPE(special_tokens="<s>"), "invalid_value", {"option": "BPE.special_tokens", "got": "<s>"}),
+        (
+            lambda: BPE(special_tokens="<s>"),  # type: ignore[arg-type]
+            "invalid_value",
+            {"option": "BPE.special_tokens", "got": "<s>"},
+        ),
         (lambda: BPE(special_tokens=("<s>", "<s>")), "duplicate_name", {"option": "BPE.special_tokens"}),
         (lambda: BPE(special_tokens=("",)), "duplicate_name", {"got": ("",)}),
         (lambda: WordPiece(special_tokens=("[PAD]",)), "invalid_value", {"missing": "[UNK]"}),

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import gzip
 import json
+from typing import Any
 
 import numpy as np
 import pandas
@@ -142,7 +143,9 @@ def test_different_tables_have_different_fingerprints():
 
 
 def test_empty_tables():
-    for source in ([], {}, {"a": []}, np.zeros((0, 3)), pandas.DataFrame({"a": pandas.Series([], dtype=str)})):
+    frame = pandas.DataFrame({"a": pandas.Series([], dtype=str)})
+    sources: list[Any] = [[], {}, {"a": []}, np.zeros((0, 3)), frame]
+    for source in sources:
         table = Table(source)
         assert len(table) == 0 and all(len(table.codes(name).ids) == 0 for name in table.names)
     assert Table({"a": []}).numbers("a").tolist() == [] and Table({"a": []}).categories("a") == []

@@ -412,7 +412,8 @@ def test_rarest_words_are_dropped_under_a_memory_limit(tmp_path: Path, threads: 
 
 def test_corpora_without_words_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_bytes(b"")
-    for data in (tmp_path / "empty.txt", ["", " ... "], [], iter([])):
+    sources: list[Any] = [tmp_path / "empty.txt", ["", " ... "], [], iter([])]
+    for data in sources:
         with refuses("empty_data"):
             read_tokens(data)
     with refuses("empty_vocabulary", min_count=5, types=3, tokens=5, top_count=2):
@@ -443,7 +444,7 @@ def test_vocabulary_json() -> None:
 def test_no_warnings_on_plain_text() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        read_tokens(["plain text ❤️ 中文字"], min_count=1)
+        assert read_tokens(["plain text ❤️ 中文字"], min_count=1).raw_tokens
 
 
 def test_jieba_is_used_if_installed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,8 @@ def test_parallel_files(tmp_path):
     evaluated = TranslationPairs(tmp_path / "a.de", tmp_path / "a.en", dev=pairs)
     assert evaluated.fingerprint() != pairs.fingerprint()
     for dev in (pairs, [tmp_path / "a.de", tmp_path / "a.en"], PAIRS):
-        assert list(TranslationPairs(PAIRS, dev=dev).dev) == PAIRS
+        held_out = TranslationPairs(PAIRS, dev=dev).dev
+    assert held_out is not None and list(held_out) == PAIRS
 
 
 def test_iterables_and_data_frames():

@@ -138,6 +138,19 @@ def test_matching_tells_right_from_wrong() -> None:
     assert not same_length("1\n2\n", "3\n")
 
 
+def test_every_public_class_has_a_threading_rule() -> None:
+    rules = {
+        name
+        for line in (DOCS / "threads.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ")
+        for name in re.findall(r"`(\w+)`", line.split("|")[1])
+    }
+    public = {name for name in firth.__all__ if isinstance(getattr(firth, name), type)}
+    methods = {name for name in public if issubclass(getattr(firth, name), firth.Method)}  # one rule for all
+    models = {name for name in public if issubclass(getattr(firth, name), firth.Model)}  # likewise
+    assert len(methods) > 30 and "Method" in rules and public - methods - models <= rules
+
+
 def test_the_road_leads_to_every_method_by_real_commands() -> None:
     text = (DOCS / "road.md").read_text(encoding="utf-8")
     assert [name for name in registry.method_classes() if f"](methods/{name}.md" not in text] == []

@@ -32,7 +32,11 @@ SMALL = [
     "--epochs",
     "1",
 ]
-QUICKER = {("train", "gpt"): SMALL, ("train", "bert"): SMALL, ("finetune", "text_classifier"): ["--epochs", "1"]}
+QUICKER: dict[tuple[str, ...], list[str]] = {
+    ("train", "gpt"): SMALL,
+    ("train", "bert"): SMALL,
+    ("finetune", "text_classifier"): ["--epochs", "1"],
+}
 NEVER_END = ("serve", "studio")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import fasttext
 import numpy as np
@@ -58,7 +59,7 @@ def same_predictions(path, mine, k=3):
             np.testing.assert_allclose([p for _, p in actual], [min(p, 1.0) for _, p in expected], atol=1e-6)
 
 
-SETTINGS = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "words": {},
     "pairs": {"wordNgrams": 3, "bucket": 500},
     "characters": {"minn": 2, "maxn": 4, "bucket": 400, "wordNgrams": 2},
@@ -83,21 +84,21 @@ def labeled(tmp_path_factory):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_models_of_fasttext_predict_the_same(labeled, tmp_path, name):
     fasttext.train_supervised(str(labeled), **SMALL | SETTINGS[name]).save_model(str(tmp_path / "m.bin"))
-    mine = firth.load(tmp_path / "m.bin")
+    mine = firth.load(tmp_path / "m.bin", firth.FastTextClassifier)
     same_predictions(tmp_path / "m.bin", mine)
     mine.save(tmp_path / "folder")
-    assert firth.load(tmp_path / "folder").predict(TEXTS, 3) == mine.predict(TEXTS, 3)
+    assert firth.load(tmp_path / "folder", firth.FastTextClassifier).predict(TEXTS, 3) == mine.predict(TEXTS, 3)
 
 
 @pytest.mark.parametrize("name", ["labels", "labels_tree", "codes", "codes_norms", "codes_pruned", "codes_few"])
 def test_quantized_and_pruned_files(fasttext_files, name):
-    same_predictions(fasttext_files[name], firth.load(fasttext_files[name]), k=2)
+    same_predictions(fasttext_files[name], firth.load(fasttext_files[name], firth.FastTextClassifier), k=2)
 
 
 @pytest.mark.skipif("FIRTH_LID176" not in os.environ, reason="FIRTH_LID176 is not the path of lid.176.ftz")
 def test_the_released_language_model_predicts_the_same():
     path = Path(os.environ["FIRTH_LID176"])
-    same_predictions(path, firth.load(path))
+    same_predictions(path, firth.load(path, firth.FastTextClassifier))
 
 
 def test_quantized_outputs(tmp_path):
@@ -106,7 +107,7 @@ def test_quantized_outputs(tmp_path):
     model = fasttext.train_supervised(str(tmp_path / "t.txt"), **SMALL)
     model.quantize(qout=True)
     model.save_model(str(tmp_path / "m.ftz"))
-    mine = firth.load(tmp_path / "m.ftz")
+    mine = firth.load(tmp_path / "m.ftz", firth.FastTextClassifier)
     expected = [row[0] for row in fasttext_predictions(model, ["w17 x", "w200 w4"], 1)]
     assert [row[0][0] for row in mine.predict(["w17 x", "w200 w4"])] == [label for label, _ in expected]
 
@@ -121,7 +122,7 @@ def test_fasttext_opens_exported_classifiers(labeled, tmp_path, options, loss):
     assert model.vocabulary.counts[model.vocabulary.id("</s>")] == 400
     export(model, tmp_path / "m.bin")
     same_predictions(tmp_path / "m.bin", model)
-    again = firth.load(tmp_path / "m.bin")
+    again = firth.load(tmp_path / "m.bin", firth.FastTextClassifier)
     assert again.predict(TEXTS, 3) == model.predict(TEXTS, 3) and again.labels.tokens == model.labels.tokens
     write_fasttext(tmp_path / "copy.bin", again.to_file())
     args = read_fasttext(tmp_path / "m.bin").args
@@ -135,15 +136,15 @@ def test_fasttext_opens_quantized_classifiers(labeled, tmp_path):
     )
     model = method.fit(firth.LabeledTexts(labeled))
     error = export(model, tmp_path / "m.ftz", cutoff=700)
-    mine = firth.load(tmp_path / "m.ftz")
-    assert 0 < error < 0.2 and len(mine.inputs) == 700
+    mine = firth.load(tmp_path / "m.ftz", firth.FastTextClassifier)
+    assert error is not None and 0 < error < 0.2 and len(mine.inputs) == 700
     same_predictions(tmp_path / "m.ftz", mine)
     texts, topics = zip(*list(World(seed=5).topics(500))[400:], strict=True)
     for classifier in (model, mine):
         predicted = [labels[0][0] for labels in classifier.predict(texts)]
         assert np.mean([label == topic for label, topic in zip(predicted, topics, strict=True)]) > 0.9
     export(mine, tmp_path / "again.ftz", cutoff=600)
-    same_predictions(tmp_path / "again.ftz", firth.load(tmp_path / "again.ftz"))
+    same_predictions(tmp_path / "again.ftz", firth.load(tmp_path / "again.ftz", firth.FastTextClassifier))
     with refuses("conflicting_options"):  # a pruned model cannot be written as .bin
         export(mine, tmp_path / "m.bin")
 
@@ -157,7 +158,7 @@ def test_exporting_another_tokenizer_warns():
 def test_words_that_are_not_utf8_keep_their_rows(labeled, tmp_path):
     (tmp_path / "t.txt").write_bytes(b"__label__a caf\xe9 one\n__label__b two\n" * 9)
     fasttext.train_supervised(str(tmp_path / "t.txt"), **SMALL).save_model(str(tmp_path / "m.bin"))
-    mine = firth.load(tmp_path / "m.bin")
+    mine = firth.load(tmp_path / "m.bin", firth.FastTextClassifier)
     assert "caf\\xe9" in mine.vocabulary and mine.predict(["one", "two"], 1)[1][0][0] == "b"
 
 
@@ -181,7 +182,7 @@ def test_damaged_files_are_refused_or_usable(fasttext_files, tmp_path, name):
             data[position] = rng.integers(0, 256)
         (tmp_path / "m.bin").write_bytes(data)
         try:
-            predicted = firth.load(tmp_path / "m.bin").predict(["the king sleeps", ""], k=3)
+            predicted = firth.load(tmp_path / "m.bin", firth.FastTextClassifier).predict(["the king sleeps", ""], k=3)
             assert len(predicted) == 2 and all(0 <= p <= 1.001 for row in predicted for _, p in row)
         except firth.FirthError:
             refused += 1

@@ -256,8 +256,8 @@ def test_the_defaults_work_with_few_texts():
     train, test = split(World(seed=34).topics(400))
     model = firth.FastTextClassifier().fit(LabeledTexts(train), firth.Run(threads=1))
     assert classification(model, test).accuracy > 0.9 > 0.3 > majority(train, test)
-    assert model.training["chosen"] == {"epochs": 100, "learning_rate": 0.5}
-    assert model.method == firth.FastTextClassifier()  # options stay unset
+    assert model.training["automatic"] == {"epochs": 100, "learning_rate": 0.5}
+    assert model.method == firth.FastTextClassifier(epochs=100, learning_rate=0.5)
 
 
 def test_automatic_epochs_decrease_with_the_number_of_texts():
@@ -265,7 +265,7 @@ def test_automatic_epochs_decrease_with_the_number_of_texts():
     assert [method.for_texts(n).epochs for n in (1, 200, 5000, 10_000, 100_000, 10**6)] == [100, 100, 50, 25, 10, 5]
     explicit = firth.FastTextClassifier(epochs=3, learning_rate=0.02)
     assert explicit.for_texts(200) == explicit
-    assert fit(epochs=3).training["chosen"] == {}
+    assert "epochs" not in fit(epochs=3).training.get("automatic", {})
 
 
 def test_the_held_out_score_is_measured_on_unseen_texts():
@@ -321,8 +321,7 @@ def test_models_at_chance_level_are_reported():
 
 def test_a_prediction_is_correct_if_it_is_one_of_several_labels():
     rng = np.random.default_rng(4)
-    pairs = [([f"c{a}", f"s{b}"], a, b) for a, b in rng.integers(0, 3, (400, 2))]
-    pairs = [(f"colour{a} shape{b}", labels) for labels, a, b in pairs]
+    pairs = [(f"colour{a} shape{b}", [f"c{a}", f"s{b}"]) for a, b in rng.integers(0, 3, (400, 2))]
     model = firth.FastTextClassifier(dim=8, loss="one_vs_all").fit(pairs, firth.Run(threads=1))
     score = model.training["held_out_score"]
     assert score["score"] == score["baselines"]["tf-idf + logistic regression"] == 1.0

@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 import firth
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.world import World
+from firth.documents.doc2vec_training import Doc2VecModel
 from firth.training import epoch_loop as loop
 
 WORLD = World(seed=83)  # no option was tuned on this seed
@@ -114,7 +115,7 @@ def test_tables_contain_the_trained_vectors(mode, small, tmp_path):
     expected = ["documents", *(["tags"] if tagged else []), *(["words"] if words else [])]
     assert list(model.tables) == expected + (["contexts"] if contexts else [])
     assert model.vectors is model.documents and len(model.documents) == 200
-    loaded = firth.load(model.save(tmp_path / "model"))
+    loaded = firth.load(model.save(tmp_path / "model"), firth.Doc2Vec)
     assert {name: table.matrix.tobytes() for name, table in loaded.tables.items()} == {
         name: table.matrix.tobytes() for name, table in model.tables.items()
     }
@@ -287,5 +288,5 @@ def test_damaged_parts_are_refused(trained, tmp_path):
             firth.Doc2Vec.model.from_parts(trained.method, damaged, {})
     short = Parts({**parts.arrays, "outputs": parts.arrays["outputs"][:-1]}, parts.documents)
     with refuses("damaged_model", name="outputs", words=len(trained.vocabulary)):
-        firth.Doc2Vec.model.from_parts(trained.method, short, {}).embed(["the sword"])
+        Doc2VecModel.from_parts(trained.method, short, {}).embed(["the sword"])
     assert read_tokens(["x y"], min_count=1).tags == ()

@@ -34,7 +34,7 @@ def table(model) -> dict[tuple[str, str], float]:
 
 def by_word(model, order) -> np.ndarray:
     """Return the matrix with its columns in the order of these words."""
-    return model.matrix.toarray()[:, [model.vocabulary.ids[word] for word in order]]
+    return np.asarray(model.matrix.toarray()[:, [model.vocabulary.ids[word] for word in order]])
 
 
 def test_counts_of_a_worked_example():
@@ -163,7 +163,7 @@ def test_saved_and_loaded(tmp_path):
     assert any("_" in word for word in model.words.keys)
     model.save(tmp_path / "model")
     firth.verify(tmp_path / "model")
-    again = firth.load(tmp_path / "model")
+    again = firth.load(tmp_path / "model", firth.TfIdf)
     assert isinstance(again.rows.values, np.memmap)
     assert again.documents.keys == model.documents.keys
     np.testing.assert_array_equal(again.matrix.toarray(), model.matrix.toarray())

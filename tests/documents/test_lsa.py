@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from refusing import refuses
@@ -29,7 +31,7 @@ def test_worked_example():
 
     A = [[1, 1, 0], [1, 1, 0], [0, 0, 3]]: the first singular value is 3 with U = z, the second 2 with U = (x + y)/√2.
     """
-    options = {"idf": "none", "norm": "none", "power": 0.0}
+    options: dict[str, Any] = {"idf": "none", "norm": "none", "power": 0.0}
     model = firth.LSA(dim=2, **options).fit(["x y", "x y", "z z z"])
     np.testing.assert_allclose(model.singular_values, [3, 2], rtol=1e-6)
     np.testing.assert_allclose(model.words["z"], [1, 0], atol=1e-6)
@@ -93,7 +95,7 @@ def test_saved_and_loaded(sentences, tmp_path):
     model = firth.LSA(dim=8, tf="bm25", idf="bm25").fit(sentences)
     model.save(tmp_path / "model")
     firth.verify(tmp_path / "model")
-    again = firth.load(tmp_path / "model")
+    again = firth.load(tmp_path / "model", firth.LSA)
     assert list(again.tables) == ["words", "documents"]
     assert again.documents.keys == model.documents.keys
     np.testing.assert_array_equal(again.embed(sentences[:5]), model.embed(sentences[:5]))

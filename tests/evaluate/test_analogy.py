@@ -144,7 +144,7 @@ def test_malformed_files_are_refused(content, code, values, tmp_path):
 
 
 def test_invalid_arguments_are_refused(tmp_path):
-    vectors = Vectors(["a", "b"], [[1, 0], [np.nan, 1]])
+    vectors = Vectors(["a", "b"], [[1.0, 0.0], [np.nan, 1.0]])
     question = [Section("s", (("a", "b", "a", "b"),))]
     with refuses("non_finite", key="b", row=1):
         analogies(vectors, question)

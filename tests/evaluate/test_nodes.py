@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from refusing import refuses, warns_code
@@ -62,12 +64,13 @@ def test_files_of_labels(tmp_path):
 
 def test_invalid_arguments_are_refused():
     vectors, labels = make(1)
-    for option, value in (("share", 0), ("share", 1.0), ("splits", 0)):
+    cases: list[tuple[str, Any]] = [("share", 0), ("share", 1.0), ("splits", 0)]
+    for option, value in cases:
         with refuses("invalid_value", option=option, got=value):
             node_classification(vectors, labels, **{option: value})
     with refuses("too_few", n_nodes=0, n_labeled=1, n_labels=0):
         node_classification(vectors, {"nobody": ["1"]})
-    broken = firth.Vectors(["a", "b"], [[np.nan], [1]])
+    broken = firth.Vectors(["a", "b"], [[np.nan], [1.0]])
     with refuses("non_finite", key="a", row=0):
         node_classification(broken, {"a": ["1"], "b": ["2"]})
 

@@ -11,7 +11,7 @@ from firth.core.vectors import unit_rows
 from firth.evaluate.parallelogram import parallelogram
 
 WORDS = ["man", "woman", "king", "queen", "apple"]
-ROYAL = Vectors(WORDS, [[1, 0, 0.2], [0, 1, 0.2], [1, 0, 1], [0, 1, 1], [0.2, 0.1, -1]])
+ROYAL = Vectors(WORDS, [[1.0, 0.0, 0.2], [0.0, 1.0, 0.2], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [0.2, 0.1, -1.0]])
 RANDOM = Vectors(WORDS, np.random.default_rng(1).normal(size=(5, 40)))
 
 

@@ -107,7 +107,7 @@ def test_invalid_arguments_are_refused():
     with refuses("unsupported_model", model=vectors):
         recommendations(vectors, {})
     with refuses("unsupported_model", model=fixed):
-        rating_errors(fixed, {})
+        rating_errors(fixed, {})  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def test_item_knn_needs_no_memory_for_items_without_common_users():
 
 
 def test_the_baselines_report_their_progress():
-    events = []
+    events: list[Any] = []
 
     class Recorded(firth.core.report.Silence):
         def begin(self, task, total, unit):

@@ -55,7 +55,7 @@ def test_a_word_with_itself_ties():
 
 
 def test_missing_words_are_counted():
-    vectors = Vectors(["cat", "Dog", "car", "bus"], [[1, 0], [0.9, 0.1], [0, 1], [0.2, 0.8]])
+    vectors = Vectors(["cat", "Dog", "car", "bus"], [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.2, 0.8]])
     pairs = [
         Pair("cat", "dog", 9),
         Pair("car", "bus", 8),
@@ -115,4 +115,4 @@ def test_malformed_files_are_refused(text, code, values, tmp_path):
 
 def test_nan_is_refused():
     with refuses("non_finite"):
-        word_similarity(Vectors(["a", "b"], [[1, 0], [np.nan, 1]]), [Pair("a", "b", 1.0)])
+        word_similarity(Vectors(["a", "b"], [[1.0, 0.0], [np.nan, 1.0]]), [Pair("a", "b", 1.0)])

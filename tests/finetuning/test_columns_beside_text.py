@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import torch
 from refusing import refuses
 from tiny import tiny_bert
 
 import firth
 from firth.evaluate import features
+from firth.nets.encoder import Encoder
 
 ONE = firth.Run(threads=1)
 
@@ -26,10 +30,11 @@ def table():
 
 def test_text_and_columns_together_predict_better_than_text_alone(table):
     base = tiny_bert()
-    settings = {"epochs": 30, "learning_rate": 8e-3, "dropout": 0.0, "held_out": 0.3}
+    settings: dict[str, Any] = {"epochs": 30, "learning_rate": 8e-3, "dropout": 0.0, "held_out": 0.3}
     both = firth.TextClassifier(**settings).fit(firth.Examples(table, columns=["price", "color"]), ONE, base)
     text = firth.TextClassifier(**settings).fit(firth.Examples(table), ONE, base)
     assert both.training["accuracy"] > 0.8 > 0.65 > text.training["accuracy"]
+    assert isinstance(both.net.base, Encoder) and isinstance(both.net.head, torch.nn.Linear)
     change = both.net.base.input.tokens.weight.detach().numpy() - base.net.input.tokens.weight.detach().numpy()
     assert np.abs(change).max() > 1e-4  # the base was trained too
     assert both.columns == ("price", "color") and both.net.head.in_features == 32 + 3
@@ -40,7 +45,7 @@ def test_a_saved_model_requires_its_columns(table, tmp_path):
         firth.Examples(table, columns=["price", "color"]), ONE, tiny_bert()
     )
     model.save(tmp_path / "m")
-    loaded = firth.load(tmp_path / "m")
+    loaded = firth.load(tmp_path / "m", firth.TextClassifier)
     texts, columns = table["text"][:5], {"color": ["red", "green", "blue", None, "red"], "price": [1, 2, None, 4, 5]}
     assert loaded.predict(texts, columns=columns) == model.predict(texts, columns=columns)
     with refuses("missing_option", expected="price, color"):

@@ -6,13 +6,14 @@ from __future__ import annotations
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from breaking import Notes
 from refusing import refuses
-from sentence_transformers import SentenceTransformer, losses
+from sentence_transformers import SentenceTransformer, losses  # type: ignore[attr-defined]
 from tiny import tiny_bert
 from torch import Tensor, nn
 
@@ -111,6 +112,7 @@ def spearman(model: BertModel, dev: firth.SimilarPairs) -> float:
     rows = dev.rows(firth.Run().report)
     first, second = (model.embed(side) for side in rows.sides)
     cosines = (first * second).sum(1) / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)
+    assert rows.scores is not None
     return correlation(ranks(cosines), ranks(rows.scores))
 
 
@@ -132,19 +134,23 @@ def test_single_texts_improve_the_vectors(dev):
     assert base.net is not model.net and spearman(base, dev) == spearman(tiny_bert(), dev)
 
 
+def norm_weights(net: Any) -> np.ndarray:
+    return np.array(net.input.norm.weight.detach().numpy())
+
+
 def test_the_weights_with_the_best_dev_score_are_returned(dev, monkeypatch):
     """The third evaluation is made the best one."""
     weights: list[np.ndarray] = []
 
     def evaluate(self: ContrastiveTraining, most: int) -> dict[str, float]:
-        weights.append(self.net.input.norm.weight.detach().numpy().copy())
+        weights.append(norm_weights(self.net))
         return {"score": 1.0 if len(weights) == 3 else 0.5}  # the first evaluation is before training
 
     monkeypatch.setattr(ContrastiveTraining, "evaluate", evaluate)
     data = firth.SimilarPairs(SENTENCES[:200], dev=dev)
     model = firth.SentenceEncoder(epochs=4, learning_rate=1e-3, batch_size=16).fit(data, ONE, tiny_bert())
     assert len(weights) >= 5 and not np.array_equal(weights[2], weights[3])
-    assert np.array_equal(model.net.input.norm.weight.detach().numpy(), weights[2])
+    assert np.array_equal(norm_weights(model.net), weights[2])
 
 
 def by_last_word(texts: list[str]) -> dict[str, list[str]]:
@@ -202,7 +208,7 @@ def cut_to(model, dim):
 
 def test_matryoshka_dims_train_shorter_vectors(endings, tmp_path: Path):
     data = firth.SimilarPairs(triplets(endings), text="a", other="b")
-    settings = {"epochs": 6, "learning_rate": 2e-3, "batch_size": 32}
+    settings: dict[str, Any] = {"epochs": 6, "learning_rate": 2e-3, "batch_size": 32}
     plain, both = (
         firth.SentenceEncoder(**settings, matryoshka_dims=dims).fit(data, ONE, tiny_bert()) for dims in ("", "4")
     )
@@ -211,7 +217,7 @@ def test_matryoshka_dims_train_shorter_vectors(endings, tmp_path: Path):
     untrained = cut_to(plain, 4)
     assert nearest_share_ending(both.shortened(4), endings) > nearest_share_ending(untrained, endings) + 0.05
     both.shortened(4).save(tmp_path / "short")
-    short = firth.load(tmp_path / "short").embed(SENTENCES[:5])
+    short = firth.load(tmp_path / "short", firth.SentenceEncoder).embed(SENTENCES[:5])
     np.testing.assert_allclose(short, both.embed(SENTENCES[:5])[:, :4], atol=1e-6)
     reference = SentenceTransformer(str(tmp_path / "short"), device="cpu").encode(SENTENCES[:5])
     np.testing.assert_allclose(reference, short, atol=1e-5)
@@ -257,13 +263,16 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path: Path, monkeypatch):
 def test_the_maximum_length_is_that_of_the_base_unless_given(tmp_path: Path):
     base = tiny_bert()
     model = firth.SentenceEncoder().fit(SENTENCES[:40], ONE, base)
-    assert model.method.max_length == base.size.max_positions == 128 and model.training["automatic"] == {
+    assert model.method.options()["max_length"] == base.size.max_positions == 128 and model.training["automatic"] == {
         "max_length": 128
     }
     short = firth.SentenceEncoder().fit(SENTENCES[:40], ONE, base.with_pooling(max_tokens=40))
-    assert short.method.max_length == short.pooling.max_tokens == 40
+    assert short.method.options()["max_length"] == short.pooling.max_tokens == 40
     explicit = firth.SentenceEncoder(max_length=30).fit(SENTENCES[:40], ONE, base)
-    assert explicit.method.max_length == explicit.pooling.max_tokens == 30 and "automatic" not in explicit.training
+    assert (
+        explicit.method.options()["max_length"] == explicit.pooling.max_tokens == 30
+        and "automatic" not in explicit.training
+    )
 
 
 # ---- invalid input ----
@@ -273,7 +282,7 @@ def test_data_without_contrast_is_refused():
     base, pair = tiny_bert(), {"text": ["a", "b"], "other": ["c", "d"], "score": [1, 1]}
     scored, texts = firth.SimilarPairs(pair, other="other", score="score"), firth.SimilarPairs(["a", "b"])
     dims, length = "SentenceEncoder.matryoshka_dims", "SentenceEncoder.max_length"
-    cases = [
+    cases: list[Any] = [
         (firth.SimilarPairs(["a king", ""]), {}, refuses("too_few", got=1)),
         (firth.SimilarPairs(["a king", "a king"]), {}, refuses("too_few", got=1)),
         (texts, {"dropout": 0.0}, refuses("conflicting_options", option="SentenceEncoder.dropout")),
@@ -291,14 +300,15 @@ def test_data_without_contrast_is_refused():
 def test_missing_columns_and_conflicting_settings_are_refused():
     pair = {"first": ["a", "b"], "second": ["c", "d"]}
     units = "line, block, file, sentence"
-    for settings, refused in [
+    cases: list[Any] = [
         ({"other": "third"}, refuses("unknown_column", name="text", available="first, second")),
         ({"text": "first", "other": "third"}, refuses("unknown_column", name="third", available="first, second")),
         ({"text": "first", "score": "s"}, refuses("conflicting_options")),
         ({"text": "first", "other": "second", "negative": "n", "score": "s"}, refuses("conflicting_options")),
         ({"unit": "page"}, refuses("invalid_value", option="SimilarPairs.unit", choices=units, got="page")),
         ({"dev": firth.SimilarPairs(["a"])}, refuses("invalid_value")),
-    ]:
+    ]
+    for settings, refused in cases:
         with refused:
             firth.SimilarPairs(pair, **settings)
     with refuses("invalid_value", option="SentenceEncoder.matryoshka_dims", got="128,x"):
@@ -310,7 +320,8 @@ def test_empty_and_repeated_texts_are_counted(tmp_path: Path):
     assert firth.SimilarPairs(["a", "", " ", "b", "a"]).rows(notes).sides == (["a", "b"],)
     table = {"text": ["a", "", "c", "d"], "other": ["x", "y", None, "z"], "score": [1, 2, 3, None]}
     complete = firth.SimilarPairs({**table, "score": [1, 2, 3, 4]}, other="other", score="score").rows(notes)
-    assert complete.sides == (["a", "d"], ["x", "z"]) and complete.scores.tolist() == [1, 4]
+    assert complete.sides == (["a", "d"], ["x", "z"]) and complete.scores is not None
+    assert complete.scores.tolist() == [1, 4]
     with refuses("too_few", got=1):
         firth.SimilarPairs(table, other="other", score="score").rows(notes)
     assert notes.notes[0].startswith("2 of 5 ") and notes.notes[1].startswith("1 of 3 ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,15 +14,17 @@ from refusing import refuses, warns_code
 from tiny import tiny_bert, tiny_gpt
 
 import firth
+from firth.core.model import Estimates
 from firth.core.registry import stored_method
 from firth.core.report import Silence
 from firth.data.world import World
 from firth.finetuning.finetuning_loop import truncate
+from firth.nets.encoder import Encoder
 
 TEXTS = ["the king sleeps", "a river", "the queen of the forest sees the old king", "zzyzx"]
 PAIRS = [(a, b) for a in TEXTS for b in TEXTS]
 ONE = firth.Run(threads=1)
-QUICK = {"epochs": 1, "batch_size": 8, "dropout": 0.0, "learning_rate": 1e-3}
+QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 8, "dropout": 0.0, "learning_rate": 1e-3}
 GOLDEN = Path(__file__).parents[1] / "golden" / "methods-1"  # folders that an earlier version saved
 
 
@@ -74,6 +77,7 @@ def test_transformers_computes_the_same_logits(base, tmp_path, kind):
         assert net.config.id2label == {0: "a", 1: "b"}
     else:
         assert net.config.problem_type == "regression" and net.config.num_labels == 1
+        assert isinstance(model, Estimates)
         np.testing.assert_allclose(model.estimate(inputs), expected[:, 0], atol=1e-5)
     net.save_pretrained(tmp_path / "theirs")
     tokenizer.save_pretrained(tmp_path / "theirs")
@@ -125,6 +129,7 @@ def test_only_the_tuned_layers_change(base, tune, trained):
     for number, (a, b) in enumerate(zip(old, new, strict=True)):
         same = all(torch.equal(x, y) for x, y in zip(a.parameters(), b.parameters(), strict=True))
         assert same == (number not in trained)
+    assert isinstance(model.net.base, Encoder)
     same = torch.equal(base.net.input.tokens.weight, model.net.base.input.tokens.weight)
     assert same == (tune != "all")
 
@@ -143,15 +148,15 @@ def test_options_beyond_the_base_are_refused(base):
 def test_a_frozen_base_encodes_each_text_once(base, monkeypatch):
     """The head is the same as if the base encoded the texts in every epoch of every trial."""
     from firth.finetuning import finetuning_loop
-    from firth.nets.bert import Bert
+    from firth.nets.encoder import Encoder
 
-    tokens_read, forward = [], Bert.forward
+    tokens_read, forward = [], Encoder.forward
 
     def counted(net, ids, *rest):
         tokens_read.append(len(ids))
         return forward(net, ids, *rest)
 
-    monkeypatch.setattr(Bert, "forward", counted)
+    monkeypatch.setattr(Encoder, "forward", counted)
     data = examples(40)
     for pool in ("cls", "mean"):
         method = firth.TextClassifier(
@@ -171,15 +176,15 @@ def test_a_frozen_base_encodes_each_text_once(base, monkeypatch):
 
 
 def test_a_frozen_base_encodes_each_tagged_sentence_once(base, monkeypatch):
-    from firth.nets.bert import Bert
+    from firth.nets.encoder import Encoder
 
-    tokens_read, forward = [], Bert.forward
+    tokens_read, forward = [], Encoder.forward
 
     def counted(net, ids, *rest):
         tokens_read.append(len(ids))
         return forward(net, ids, *rest)
 
-    monkeypatch.setattr(Bert, "forward", counted)
+    monkeypatch.setattr(Encoder, "forward", counted)
     tagged = [(text.split(), [word[0] for word in text.split()]) for text in World(seed=2).sentences(40)]
     firth.TokenClassifier(**{**QUICK, "epochs": 5}, tune="head").fit(firth.TaggedSentences(tagged), ONE, base)
     tokens = sum(len(base.tokenizer.encode(" ".join(words)).ids) for words, _ in tagged)  # with [CLS] and [SEP]
@@ -230,7 +235,8 @@ def test_a_stored_zero_still_means_automatic(name):
     options = json.loads((GOLDEN / name / "config.json").read_text())["options"]
     old_name = "max_length" if "max_length" in options else "length"
     assert options[old_name] == 0
-    assert firth.load(GOLDEN / name).method.max_length is None
+    method = firth.load(GOLDEN / name).method
+    assert method.options()["max_length"] is None
     method = stored_method(
         name, {"epochs": 0, "learning_rate": 0.0, "max_length": 0} if name != "sentence" else {"max_length": 0}
     )
@@ -340,7 +346,7 @@ def test_gradient_accumulation_gives_the_same_model(base):
 def test_balanced_class_weights_raise_the_probability_of_rare_labels(base):
     texts = [f"{text} {number}" for number, text in enumerate(World(seed=2).sentences(66))]
     data = {"text": texts, "label": ["often"] * 60 + ["rare"] * 6}
-    options = {"epochs": 2, "tune": "head", "learning_rate": 0.02, "held_out": 0.0, "dropout": 0.0}
+    options: dict[str, Any] = {"epochs": 2, "tune": "head", "learning_rate": 0.02, "held_out": 0.0, "dropout": 0.0}
     with pytest.warns(firth.FirthWarning, match=r"'often'.* 60 .*'rare'.* 6.*class_weights=balanced"):
         unweighted = firth.TextClassifier(**options).fit(data, ONE, base)
     balanced = firth.TextClassifier(**options, class_weights="balanced").fit(data, ONE, base)

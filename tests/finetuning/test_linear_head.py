@@ -51,7 +51,7 @@ def test_topics_are_recovered_with_any_base_and_baselines_are_recorded(base, tmp
     record = model.training["held_out_score"]
     assert record["score"] > record["baselines"]["majority label"] + 0.2 and record["learned"]
     model.save(tmp_path / "model")
-    again = firth.load(tmp_path / "model")
+    again = firth.load(tmp_path / "model", firth.LinearClassifier)
     assert again.predict(TEXTS[:9], k=2) == model.predict(TEXTS[:9], k=2) and repr(again) == repr(model)
     assert np.array_equal(again.embed(TEXTS[:3]), base.embed(TEXTS[:3])) and firth.verify(tmp_path / "model")
     assert json.loads((tmp_path / "model" / "base.json").read_text())["method"] == "lsa"
@@ -65,7 +65,7 @@ def test_other_columns_and_numbers(base, tmp_path):
     table = {"text": TEXTS, "label": [2 * number for number in numbers], "price": numbers}
     model = firth.LinearRegressor().fit(firth.Examples(table, columns=["price"]), RUN, start=base)
     model.save(tmp_path / "model")
-    again = firth.load(tmp_path / "model")
+    again = firth.load(tmp_path / "model", firth.LinearRegressor)
     assert again.columns == ("price",) and again.training["held_out_score"]["score"] > 0.95
     low, high = again.estimate(TEXTS[:2], columns={"price": [0.0, 6.0]})
     assert abs(low) < 1 and abs(high - 12) < 1

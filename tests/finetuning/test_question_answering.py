@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from firth.finetuning.question_answering import best_spans, padded_logits, token
 from firth.nets.attention import Packed
 
 ONE = firth.Run(threads=1)
-QUICK = {"epochs": 1, "batch_size": 8, "dropout": 0.0, "learning_rate": 1e-3}
+QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 8, "dropout": 0.0, "learning_rate": 1e-3}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def base():
     return tiny_bert()
 
 
-def questions_table(count: int = 40) -> dict[str, list]:
+def questions_table(count: int = 40) -> dict[str, list[Any]]:
     rows = list(World(seed=21).questions(count))
     return {name: [getattr(row, name) for row in rows] for name in ("question", "passage", "answer", "start")}
 
@@ -185,7 +186,7 @@ def test_transformers_computes_the_same_logits(base, tmp_path):
             np.testing.assert_allclose(ours[:, 1], theirs.end_logits[0], atol=1e-5)
     net.save_pretrained(tmp_path / "theirs")
     tokenizer.save_pretrained(tmp_path / "theirs")
-    loaded = firth.load(tmp_path / "theirs")
+    loaded = firth.load(tmp_path / "theirs", firth.QuestionAnswerer)
     assert (
         loaded.answer(data["question"], data["passage"])[0].text
         == model.answer(data["question"], data["passage"])[0].text
@@ -304,5 +305,5 @@ def test_an_unused_pooler_of_an_older_folder_is_ignored(base, tmp_path):
     }
     save_file(weights, tmp_path / "theirs" / "model.safetensors", {"format": "pt"})
     data = questions_table(3)
-    spans = firth.load(tmp_path / "theirs").answer(data["question"], data["passage"])
+    spans = firth.load(tmp_path / "theirs", firth.QuestionAnswerer).answer(data["question"], data["passage"])
     assert [span.text for span in spans] == [span.text for span in model.answer(data["question"], data["passage"])]

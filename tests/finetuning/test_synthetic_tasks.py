@@ -26,7 +26,7 @@ def test_sentiment_is_learned_where_a_bag_of_words_fails():
         warnings.simplefilter("ignore")  # some reviews are duplicates
         method = firth.TextClassifier(epochs=5, batch_size=16, learning_rate=5e-4, dropout=0.0)
         model = method.fit(table, RUN, tiny_bert(dim=64, lively=True))
-    result = classification(model, [tuple(row) for row in test])
+    result = classification(model, [(row.text, row.label) for row in test])
     bag_of_words = make_pipeline(CountVectorizer(), LogisticRegression(max_iter=500)).fit(table["text"], table["label"])
     baseline = bag_of_words.score([row.text for row in test], [row.label for row in test])
     assert result.accuracy > 0.95 > 0.9 > baseline and result.matthews > 0.9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from firth.finetuning.token_classification import parts_of
 from firth.nets.attention import Packed
 
 ONE = firth.Run(threads=1)
-QUICK = {"epochs": 1, "batch_size": 8, "dropout": 0.0, "learning_rate": 1e-3}
+QUICK: dict[str, Any] = {"epochs": 1, "batch_size": 8, "dropout": 0.0, "learning_rate": 1e-3}
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +107,7 @@ def test_transformers_computes_the_same_logits(base, tmp_path):
     assert net.config.id2label == dict(enumerate(model.labels)) == {0: "O", 1: "B-OF"}
     net.save_pretrained(tmp_path / "theirs")
     tokenizer.save_pretrained(tmp_path / "theirs")
-    assert firth.load(tmp_path / "theirs").tag([words])[0][0].tag == model.tag([words])[0][0].tag
+    assert firth.load(tmp_path / "theirs", firth.TokenClassifier).tag([words])[0][0].tag == model.tag([words])[0][0].tag
 
 
 def test_tags_that_depend_on_the_previous_word_are_learned():

@@ -42,15 +42,15 @@ def write(vectors: Vectors, path: Path, how: str) -> None:
     if how != "embed":
         firth.write_vectors(vectors, path)
         return
-    from firth.cli.row_writers import Rows, writer
+    from firth.cli.row_writers import EmbeddedBatch, writer
 
     with writer(str(path)) as add:
         for row in range(3):
-            add(Rows([vectors.keys[row]], vectors.matrix[row : row + 1], [0]))
+            add(EmbeddedBatch([vectors.keys[row]], vectors.matrix[row : row + 1], [0]))
 
 
 def main() -> None:
-    os.fsync = lambda file: None  # power failures are not simulated
+    os.fsync = lambda fd: None  # power failures are not simulated
     folder, name, how = Path(sys.argv[1]), sys.argv[2], "".join(sys.argv[3:])
     path, backup = folder / "work" / name, folder / "backup"
     write(NEW, path, how)  # everything is imported before the first fault

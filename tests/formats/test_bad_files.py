@@ -5,9 +5,11 @@ import json
 import os
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from refusing import refuses
 
 import firth
@@ -17,7 +19,7 @@ from firth.formats import FORMATS, listing
 TWO = b"a " + struct.pack("<2f", 1, 2) + b"\nb " + struct.pack("<2f", 3, 4) + b"\n"
 NAN = struct.pack("<2f", 1, float("nan"))
 
-BAD = {  # content, code, values
+BAD: dict[str, Any] = {  # content, code, values
     "empty": (b"", "damaged_file", {}),
     "header only": (b"3 2\n", "damaged_file", {"rows": 3, "got": 0}),
     "zero rows": (b"0 2\n", "damaged_file", {"rows": 0, "dims": 2}),
@@ -129,7 +131,10 @@ def test_invalid_keys_are_refused_at_their_first_use(tmp_path: Path, keys: str) 
     content = keys.encode(errors="surrogateescape")
     (tmp_path / "v.keys.json").write_bytes(content)
     np.save(tmp_path / "v.npy", np.ones((2, 3), dtype=np.float32))
-    arrays = {"vectors": np.ones((2, 3), dtype=np.float32), "keys": np.frombuffer(content, dtype=np.uint8)}
+    arrays: dict[str, NDArray[Any]] = {
+        "vectors": np.ones((2, 3), dtype=np.float32),
+        "keys": np.frombuffer(content, dtype=np.uint8),
+    }
     firth.core.storage.write_arrays(tmp_path / "v.safetensors", arrays)
     for name, keys_file in (("v.npy", "v.keys.json"), ("v.safetensors", "v.safetensors")):
         vectors = firth.read_vectors(tmp_path / name)
@@ -188,5 +193,5 @@ def test_nan_in_a_mapped_file_is_refused_at_the_first_use(tmp_path: Path) -> Non
 def test_writing_a_model_is_refused(tmp_path):
     model = firth.SkipGram(dim=4, min_count=1).fit(["a b c d"] * 5)
     with refuses("invalid_type", got=type(model).__name__):
-        firth.write_vectors(model, tmp_path / "v.npy")
+        firth.write_vectors(model, tmp_path / "v.npy")  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())

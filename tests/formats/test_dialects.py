@@ -3,6 +3,7 @@
 import gzip
 import struct
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -166,8 +167,8 @@ def test_npy_is_read_by_numpy_and_its_keys_by_json(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", "<f8"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_npy_of_other_dtypes_and_orders(tmp_path: Path, dtype: str, order: str) -> None:
-    np.save(tmp_path / "v.npy", np.array([[1, 2.5], [3, 4]], dtype=dtype, order=order))
+def test_npy_of_other_dtypes_and_orders(tmp_path: Path, dtype: str, order: Literal["C", "F"]) -> None:
+    np.save(tmp_path / "v.npy", np.array([[1.0, 2.5], [3.0, 4.0]], np.dtype(dtype), order=order))
     (tmp_path / "v.keys.json").write_text('["a", "b"]')
     assert as_table(firth.read_vectors(tmp_path / "v.npy")) == {"a": [1, 2.5], "b": [3, 4]}
 

@@ -56,6 +56,7 @@ def test_content_equals_that_of_fasttext(fasttext_files, name: str):
         rows = np.stack([theirs.get_input_vector(row) for row in range(len(file.inputs))])
         np.testing.assert_allclose(file.inputs.dense(), rows, atol=1e-6)
     else:
+        assert isinstance(file.inputs, np.ndarray) and isinstance(file.outputs, np.ndarray)
         assert np.array_equal(file.inputs, theirs.get_input_matrix())
         assert not file.inputs.flags.writeable and not file.inputs.flags.owndata  # mapped, not copied
         assert np.array_equal(file.outputs, theirs.get_output_matrix())
@@ -69,6 +70,7 @@ def check_written(path: Path, file: FastTextFile) -> None:
 
 def test_sparse_rows_are_written_block_by_block(fasttext_files, tmp_path: Path):
     file = read_fasttext(fasttext_files["skipgram"])
+    assert isinstance(file.inputs, np.ndarray)
     words, row_ids = len(file.words), np.array([0, 5, 2999], dtype=np.int32)
     rows = np.arange(30, dtype=np.float32).reshape(3, 10)
     spread = SparseRows(file.inputs[:words], rows, row_ids, 3000)
@@ -78,7 +80,8 @@ def test_sparse_rows_are_written_block_by_block(fasttext_files, tmp_path: Path):
         spread[words - 1 : words + 6], expected[words - 1 : words + 6]
     )
     check_written(tmp_path / "spread.bin", replace(file, inputs=spread))
-    assert np.array_equal(read_fasttext(tmp_path / "spread.bin").inputs, expected)
+    again = read_fasttext(tmp_path / "spread.bin").inputs
+    assert isinstance(again, np.ndarray) and np.array_equal(again, expected)
 
 
 def test_quantized_outputs_are_read_by_fasttext(fasttext_files, tmp_path: Path):
@@ -86,7 +89,7 @@ def test_quantized_outputs_are_read_by_fasttext(fasttext_files, tmp_path: Path):
     coded = replace(file, inputs=quantize(np.array(file.inputs), norms=True), outputs=quantize(np.array(file.outputs)))
     check_written(tmp_path / "both.ftz", coded)
     labels, probabilities = fasttext.load_model(str(tmp_path / "both.ftz")).predict("the king sleeps", k=3)
-    ours = firth.load(tmp_path / "both.ftz").predict(["the king sleeps"], k=3)[0]
+    ours = firth.load(tmp_path / "both.ftz", firth.FastTextClassifier).predict(["the king sleeps"], k=3)[0]
     assert [f"__label__{label}" for label, _ in ours] == list(labels)
     assert [probability for _, probability in ours] == pytest.approx(list(probabilities), abs=1e-5)
 

@@ -201,7 +201,8 @@ def test_mapped_files_are_opened_without_reading_matrix_or_keys(tmp_path: Path) 
     for name in ("npy", "safetensors"):
         firth.write_vectors(source, tmp_path / f"v.{name}")
         vectors = firth.read_vectors(tmp_path / f"v.{name}")
-        assert isinstance(vectors.matrix.base, np.memmap) or isinstance(vectors.matrix.base.base, np.memmap)
+        base = vectors.matrix.base
+        assert base is not None and (isinstance(base, np.memmap) or isinstance(base.base, np.memmap))
         assert callable(vectors._keys)
         assert vectors["w19999"].tolist() == [1] * 50
         assert not callable(vectors._keys)

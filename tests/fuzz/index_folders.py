@@ -37,7 +37,7 @@ SECONDS = 30  # a variant takes part of one
 BATCH = 500  # variants of a process
 ODD = [0, 1, -1, 2, 3, 7, 63, 64, 127, -128, 255, 1 << 15, 1 << 16, (1 << 31) - 1, -(1 << 31), 1 << 31, 1 << 32]
 ODD += [1 << 40, (1 << 62), (1 << 63) - 1, -(1 << 63), 1 << 64, 10**30]
-ODD_VALUES = [
+ODD_VALUES: list[Any] = [
     *ODD,
     None,
     True,
@@ -409,7 +409,7 @@ def variant(number: int, work: Path) -> None:
 def run(first: int, count: int) -> int:
     """Variants in this process; how many failed."""
     warnings.simplefilter("ignore")
-    os.fsync = lambda file: None  # no power is lost here
+    os.fsync = lambda fd: None  # no power is lost here
     failed = 0
     with tempfile.TemporaryDirectory(prefix="firth-fuzz-") as place:
         work = Path(place)
@@ -436,7 +436,7 @@ def fuzz(count: int, first: int = 0) -> list[str]:
         command = [sys.executable, __file__, "--run", str(number), str(some)]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace")
         if done.returncode < 0 or done.returncode > 1:
-            crashed = int((done.stdout.split() or [number])[-1])
+            crashed = int((done.stdout.split() or [str(number)])[-1])
             wrong.append(f"variant {crashed} ended its process with {done.returncode}: {done.stderr[-2000:]}")
             number = crashed + 1
             continue

@@ -70,9 +70,9 @@ def judge(folder: Path) -> str:
         refused = [error]
         if error.code == "damaged_model" and str(folder) not in str(error):
             return f"WRONG: does not say which folder: {error}"
-    for error in refused:
-        if isinstance(error.__cause__, MemoryError) or "alloc" in f"{error.__cause__} {error}":
-            return f"WRONG: too much memory: {error}"
+    for each in refused:
+        if isinstance(each.__cause__, MemoryError) or "alloc" in f"{each.__cause__} {each}":
+            return f"WRONG: too much memory: {each}"
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10
     if grown > GROWTH:
         return f"WRONG: took {grown >> 8 << 8} MB"

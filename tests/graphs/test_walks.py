@@ -89,11 +89,12 @@ def test_disconnected_components_are_separated():
 
 
 def test_isolated_nodes_have_zero_vectors():
-    run = firth.Run(report=Notes())
+    notes = Notes()
+    run = firth.Run(report=notes)
     model = firth.DeepWalk(dim=8).fit([("a", "b"), ("c",), ("b", "d"), ("a", "b")], run)
     assert not model.vectors["c"].any() and model.vectors["d"].any()
-    assert run.report.codes == ["duplicate_edges", "isolated_nodes"]
-    assert [note.split()[0] for note in run.report.notes] == ["1", "1"]  # one duplicate edge, one isolated node
+    assert notes.codes == ["duplicate_edges", "isolated_nodes"]
+    assert [note.split()[0] for note in notes.notes] == ["1", "1"]  # one duplicate edge, one isolated node
     assert model.training["isolated"] == 1 and model.training["nodes"] == 4
 
 
@@ -110,10 +111,11 @@ def test_a_resumed_run_equals_an_uninterrupted_one(method, graph, tmp_path, monk
     monkeypatch.setattr(walks, "NODES_PER_STREAM", 100)
     uninterrupted = method.fit(graph, firth.Run(threads=1, deterministic=True))
     monkeypatch.setattr("firth.training.epoch_loop.SLICE_SECONDS", 0.001)
-    run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=Notes())
+    notes = Notes()
+    run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=notes)
     break_off(lambda: method.fit(graph, run), 3)
     resumed = method.fit(graph, run)
-    assert run.report.codes[-1] == "resumed"
+    assert notes.codes[-1] == "resumed"
     assert resumed.vectors.matrix.tobytes() == uninterrupted.vectors.matrix.tobytes()
     assert resumed.outputs.tobytes() == uninterrupted.outputs.tobytes()
     assert resumed.training["epochs"] == uninterrupted.training["epochs"]
@@ -150,7 +152,7 @@ def test_continuing_with_new_edges(graph):
 
 def test_saved_and_loaded(graph, tmp_path: Path):
     model = firth.Node2Vec(dim=8, walks_per_node=1).fit(graph)
-    loaded = firth.load(model.save(tmp_path / "g"))
+    loaded = firth.load(model.save(tmp_path / "g"), firth.Node2Vec)
     assert list(loaded.tables) == ["nodes", "contexts"] and loaded.vectors.keys == graph.keys
     assert repr(loaded) == f"Node2Vec model: {PEOPLE} nodes × 8"
     with refuses("unknown_key", key="nobody"):
@@ -159,10 +161,11 @@ def test_saved_and_loaded(graph, tmp_path: Path):
 
 def test_a_budget_stops_in_time(graph, monkeypatch):
     monkeypatch.setattr(walks, "CHUNK_STEPS", 20_000)
-    run = firth.Run(budget=0.3, deterministic=True, report=Notes())
+    notes = Notes()
+    run = firth.Run(budget=0.3, deterministic=True, report=notes)
     model = firth.DeepWalk(dim=16, epochs=100_000).fit(graph, run)
     assert model.training["finished_epochs"] < 100_000 and 0.3 <= model.training["seconds"] < 5
-    assert "nondeterministic_budget" in run.report.codes
+    assert "nondeterministic_budget" in notes.codes
 
 
 def test_invalid_input_is_refused():

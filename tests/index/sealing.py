@@ -34,7 +34,10 @@ def main() -> None:
             key = create_key()
             assert len(key) == 32 and key == seal_key() and (not through or key == stored)
 
-        faults += every_fault(begin, lambda: create_key() and None, check)
+        def make() -> None:
+            create_key()
+
+        faults += every_fault(begin, make, check)
     print(faults)
 
 

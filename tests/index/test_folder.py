@@ -47,7 +47,7 @@ def started(folder: Path, *arguments: object) -> subprocess.Popen[str]:
 def check(folder: Path, states: dict[int, dict[str, bytes]], acknowledged: int) -> int:
     """After a kill, check that the files match the manifest and contain exactly the rows of that commit."""
     index = Index.open(folder)
-    commit = index.store.manifest["commit"]
+    commit = int(index.store.manifest["commit"])
     assert acknowledged <= commit
     verify_index(folder)
     assert writer.contents(index) == states[commit]

@@ -168,7 +168,7 @@ def test_invalid_arguments_are_refused(postgres, table):
         PostgresIndex.create(postgres.url, table, dim=6)
     index.add(keys, matrix, attributes)
     names = "year, name, open, share, day"
-    filtered = {"column": "year", "type": "int64", "value": "'x'"}
+    filtered: dict[str, object] = {"column": "year", "type": "int64", "value": "'x'"}
     injected = "t; DROP TABLE x"
     calls: list[tuple[Any, str, dict[str, object]]] = [
         (lambda: index.add(["a"], [[1, 2]]), "shape_mismatch", {"dim": 6, "shape": "1 × 2"}),
@@ -259,11 +259,11 @@ def test_arguments_of_the_wrong_type_are_refused(postgres, table):
         (lambda: index.search([1j, 2]), "invalid_type"),
         (lambda: index.search(["a", 3]), "invalid_type"),
         (lambda: index.search(None), "invalid_type"),
-        (lambda: index.search([1, 2], "3"), "invalid_type"),
-        (lambda: index.search([1, 2], where=3), "invalid_type"),
+        (lambda: index.search([1, 2], "3"), "invalid_type"),  # type: ignore[arg-type]
+        (lambda: index.search([1, 2], where=3), "invalid_type"),  # type: ignore[arg-type]
         (lambda: index["\ud800"], "unknown_key"),
-        (lambda: index[None], "unknown_key"),
-        (lambda: index.delete([3]), "invalid_type"),
+        (lambda: index[None], "unknown_key"),  # type: ignore[index]
+        (lambda: index.delete([3]), "invalid_type"),  # type: ignore[list-item]
         (lambda: index.add_metadata(x={1}), "invalid_type"),
     ]
     for call, code in calls:

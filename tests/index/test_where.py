@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import math
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -15,6 +16,7 @@ from refusing import refuses
 
 from firth import FirthError
 from firth.index import Index
+from firth.index.grammar import Compare, Junction
 from firth.index.where import mask, parse, sql, written
 
 YEARS = [2019, 2020, None, 2022, 2023, 2020]
@@ -71,7 +73,7 @@ def test_columns_of_any_name_can_be_used(name):
     assert (written(name) == name) == (name == "größe")
 
 
-REFUSED = {  # with values of the error
+REFUSED: dict[str, Any] = {  # with values of the error
     "month > 3": {"name": "month"},
     "year = 2020": {"reason": "unexpected '=' at character 6"},
     "year >": {"reason": "unexpected end"},
@@ -127,6 +129,7 @@ def test_invalid_conditions_are_refused(text):
 def test_long_lists_are_allowed():
     keys = [f"{number:05}" for number in range(7000)]
     condition = parse(f"language not in {tuple(keys)}", TABLE.column_names)
+    assert isinstance(condition, Junction) and isinstance(condition.parts[0], Compare)
     assert condition.parts[0].value == keys
     assert np.flatnonzero(mask(condition, TABLE)).tolist() == [0, 1, 2, 4, 5]
 
@@ -146,7 +149,8 @@ def test_long_lists_are_allowed():
     ],
 )
 def test_values_are_written_as_in_python(text, value):
-    assert parse(text, TABLE.column_names).value == value
+    condition = parse(text, TABLE.column_names)
+    assert isinstance(condition, Compare) and condition.value == value
 
 
 PIECES = [

@@ -81,9 +81,8 @@ class Work:
         while not self.done.is_set():
             with self.index() as index:
                 expected = len(index)
-                for mode, query in (("vector", np.ones((2, DIM))), ("words", "row")):
-                    results = index.search(query, 5, mode=mode)
-                    for hit in results if mode == "words" else [hit for hits in results for hit in hits]:
+                for results in [*index.search(np.ones((2, DIM)), 5), index.search("row", 5, mode="words")]:
+                    for hit in results:
                         assert hit.attributes["text"] == f"row {hit.key}", "a row has the attributes of another"
                 hits = index.search(np.ones(DIM), 1000)
                 assert len({hit.key for hit in hits}) == len(hits), "a key is found twice"

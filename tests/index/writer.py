@@ -60,8 +60,8 @@ def end_at(touch: int) -> None:
     """Kills this process when it is about to sync, rename or remove something for the n-th time."""
     left = [touch]
 
-    def watched(real):  # type: ignore[no-untyped-def]
-        def call(*arguments, **settings):  # type: ignore[no-untyped-def]
+    def watched(real):
+        def call(*arguments, **settings):
             left[0] -= 1
             if left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -20,7 +20,7 @@ USERS, ITEMS = 53, 41
 @pytest.fixture(params=kernels.instruction_sets())
 def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("FIRTH_ISA", request.param)
-    return request.param
+    return str(request.param)
 
 
 def make_side(dim: int = 20, **settings) -> Side:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from tokenizers import Tokenizer, models, trainers
 from firth.kernels import _native, bpe
 
 AFFIXES = {"plain": {}, "prefix": {"prefix": "##"}, "suffix": {"suffix": "</w>"}}
-ENGINE = {
+ENGINE: dict[str, Any] = {
     "plain": {},
     "prefix": {"continuing_subword_prefix": "##"},
     "suffix": {"end_of_word_suffix": "</w>"},
@@ -27,7 +28,7 @@ words_with_counts = st.dictionaries(
 )
 
 
-def tokenizers_model(counts: dict[str, int], affix: str, size: int, min_count: int) -> tuple[dict[str, int], list]:
+def tokenizers_model(counts: dict[str, int], affix: str, size: int, min_count: int) -> tuple[dict[str, int], list[Any]]:
     """Return the vocabulary and merges that the package `tokenizers` trains."""
     engine = Tokenizer(models.BPE(**ENGINE[affix]))
     trainer = trainers.BpeTrainer(

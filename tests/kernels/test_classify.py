@@ -24,7 +24,7 @@ ROWS_OF_WORDS, LABELS, BUCKETS, TEXTS = 25, 19, 60, 40
 @pytest.fixture(params=kernels.instruction_sets())
 def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("FIRTH_ISA", request.param)
-    return request.param
+    return str(request.param)
 
 
 def make_task(loss: str, dim: int = 21, seed: int = 4, texts: int = TEXTS) -> Task:

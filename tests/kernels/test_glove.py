@@ -17,7 +17,7 @@ WORDS = 23
 @pytest.fixture(params=kernels.instruction_sets())
 def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("FIRTH_ISA", request.param)
-    return request.param
+    return str(request.param)
 
 
 def make_strata(parts: int = 4, seed: int = 1, threads: int = 2, density: float = 0.4) -> Strata:
@@ -57,7 +57,7 @@ def copied(tables: Tables) -> Tables:
 
 
 def train(trainer, parts: int, rate: float = 0.05, pieces: int = 1, threads: int = 2) -> float:
-    return sum(trainer.diagonal(d, p, pieces, rate, threads) for d in range(parts) for p in range(pieces))
+    return float(sum(trainer.diagonal(d, p, pieces, rate, threads) for d in range(parts) for p in range(pieces)))
 
 
 def test_native_equals_twin(isa):

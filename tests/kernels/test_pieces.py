@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import normalizers, pre_tokenizers
 
-from firth.data.corpus import UNITS, Corpus
+from firth.data.corpus import Corpus
+from firth.data.shared_options import UNITS
 from firth.kernels import pieces as twin
 from firth.kernels import text as kernel
 

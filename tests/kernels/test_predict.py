@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from firth import kernels
 from firth.kernels.predict import NO_LISTS, Lists, Task, alias_table, huffman_paths, native_trainer, new_table, no_paths
 from firth.kernels.predict_twin import TwinTrainer
 
-VARIANTS = [
+VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
     ("skipgram", "negative", {}),
     ("skipgram", "negative", {"shared": False}),
     ("skipgram", "negative", {"negatives": 15}),
@@ -61,7 +62,7 @@ VARIANTS = [
 @pytest.fixture(params=kernels.instruction_sets())
 def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("FIRTH_ISA", request.param)
-    return request.param
+    return str(request.param)
 
 
 def lists(rng: np.random.Generator, own: NDArray[np.int64], first: int, rows: int, more: int) -> Lists:
@@ -106,7 +107,7 @@ def make_task(
         inputs=inputs,
         outputs=outputs,
         keep=rng.integers(2**31, 2**32, words).astype(np.uint32),
-        noise=alias_table(counts**0.75),
+        noise=alias_table(np.power(counts, 0.75, dtype=np.float64)),
         paths=huffman_paths(counts) if loss == "hierarchical" else no_paths(),
         **settings,
     )
@@ -166,7 +167,7 @@ def test_ordered_is_independent_of_threads_and_slices(isa, architecture, loss, s
         task = make_task(architecture=architecture, loss=loss, tokens=3000, documents=40, **settings)
         native = native_trainer(task)
         cursors = np.array(native.stream_starts(16)[:-1])
-        tally = (0.0, 0, 0)
+        tally = np.zeros(3)
         while list(cursors) != native.stream_starts(16)[1:]:
             tally = np.add(tally, native.ordered(cursors, 5, rounds, 3, 0.1, 0.05, threads))
         results.append((task.inputs.tobytes(), task.outputs.tobytes(), tally[1], tally[2]))

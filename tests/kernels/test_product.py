@@ -15,7 +15,7 @@ from firth.kernels.product import CENTROIDS, assign_twin, centroids_twin, parts_
 @pytest.fixture(params=kernels.instruction_sets())
 def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("FIRTH_ISA", request.param)
-    return request.param
+    return str(request.param)
 
 
 def make_matrix(rows: int, dim: int, seed: int = 1) -> np.ndarray:
@@ -37,6 +37,7 @@ def test_codes_are_independent_of_threads(isa):
     matrix = make_matrix(3000, 10)
     one, three = (quantize(matrix, norms=True, threads=threads) for threads in (1, 3))
     assert one.codes.tobytes() == three.codes.tobytes() and one.centroids.tobytes() == three.centroids.tobytes()
+    assert one.norm_codes is not None and three.norm_codes is not None
     assert one.norm_codes.tobytes() == three.norm_codes.tobytes()
 
 

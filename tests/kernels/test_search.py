@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,16 +26,16 @@ SHAPES = [  # rows, dim, queries, k
 @pytest.fixture(params=kernels.instruction_sets())
 def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("FIRTH_ISA", request.param)
-    return request.param
+    return str(request.param)
 
 
 def make_data(rows: int, dim: int, queries: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return a matrix, queries, positive scales and a subset of the rows."""
     rng = np.random.default_rng(rows + dim)
     matrix = rng.normal(size=(rows, dim)).astype(np.float32)
-    queries = rng.normal(size=(queries, dim)).astype(np.float32)
+    asked = rng.normal(size=(queries, dim)).astype(np.float32)
     listed = np.flatnonzero(rng.random(rows) < 0.6).astype(np.int64)
-    return matrix, queries, rng.uniform(0.5, 2, rows).astype(np.float32), listed
+    return matrix, asked, rng.uniform(0.5, 2, rows).astype(np.float32), listed
 
 
 def assert_same(actual: SearchResult, expected: SearchResult, tolerance: float = 1e-4) -> None:
@@ -50,7 +51,8 @@ def assert_same(actual: SearchResult, expected: SearchResult, tolerance: float =
 def test_floats_equal_twin(isa, rows, dim, queries, k, squared, dtype):
     matrix, queries, scales, listed = make_data(rows, dim, queries)
     matrix = matrix.astype(dtype)
-    for options in ({}, {"listed": listed}, {"scales": scales}, {"scales": scales, "listed": listed}):
+    subsets: list[dict[str, Any]] = [{}, {"listed": listed}, {"scales": scales}, {"scales": scales, "listed": listed}]
+    for options in subsets:
         assert_same(
             search_rows(matrix, queries, k, squared=squared, threads=2, **options),
             search_twin(matrix, queries, k, squared=squared, **options),
@@ -60,8 +62,8 @@ def test_floats_equal_twin(isa, rows, dim, queries, k, squared, dtype):
 def test_float16_is_widened_exactly(isa):
     """Every finite float16 value, including subnormals, times one."""
     bits = np.arange(1 << 16, dtype=np.uint16)
-    half = bits.view(np.float16)
-    half = half[np.isfinite(half)].reshape(-1, 31)
+    values = bits.view(np.float16)
+    half = values[np.isfinite(values)].reshape(-1, 31)
     actual = search_rows(half.reshape(-1, 1).copy(), np.ones((1, 1), np.float32), half.size)
     assert np.array_equal(actual.scores[0], half.ravel()[actual.rows[0]].astype(np.float32))
     assert sorted(actual.rows[0].tolist()) == list(range(half.size))
@@ -145,7 +147,7 @@ def test_sketch_does_not_change_the_result(isa, name, metric):
         queries = (queries / np.linalg.norm(queries.astype(np.float64), axis=1)[:, None]).astype(np.float32)
     listed = np.setdiff1d(np.arange(len(matrix)), [3, 7, 5000])
     for some, k, rows in ((queries[:1], 10, None), (queries[:3], 1, listed), (queries, 50, None), (queries, 3, listed)):
-        options = {"scales": scales, "listed": rows, "squared": squared, "threads": 2}
+        options: dict[str, Any] = {"scales": scales, "listed": rows, "squared": squared, "threads": 2}
         expected = search_rows(matrix, some, k, **options)
         actual = search_rows(matrix, some, k, quantized=quantized, **options)
         assert np.array_equal(actual.rows, expected.rows) and actual.scores.tobytes() == expected.scores.tobytes()
@@ -175,7 +177,8 @@ def test_invalid_arrays_raise():
         search_rows(matrix, queries, 0)
     quantized = quantize_rows(matrix)
     with pytest.raises(ValueError, match="one step, sum, error and norm per row"):
-        short = QuantizedRows(quantized.codes, *(array[:2] for array in quantized[1:]))
+        others = {name: array[:2] for name, array in quantized._asdict().items() if name != "codes"}
+        short = quantized._replace(**others)
         search_rows(matrix, queries, 1, quantized=short)
     with pytest.raises(ValueError, match="the matrix's rows"):
         search_rows(matrix, queries, 1, quantized=QuantizedRows(quantized.codes[:, :4].copy(), *quantized[1:]))

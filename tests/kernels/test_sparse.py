@@ -10,19 +10,19 @@ from scipy import sparse
 
 from firth import kernels
 from firth.kernels import _native
-from firth.kernels.sparse import Rows, count_words, count_words_twin, multiply, multiply_twin
+from firth.kernels.sparse import CSRMatrix, count_words, count_words_twin, multiply, multiply_twin
 
 
 @pytest.fixture(params=kernels.instruction_sets())
 def isa(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("FIRTH_ISA", request.param)
-    return request.param
+    return str(request.param)
 
 
-def random_rows(seed: int, rows: int, columns: int, density: float = 0.1) -> tuple[Rows, sparse.csr_matrix]:
+def random_rows(seed: int, rows: int, columns: int, density: float = 0.1) -> tuple[CSRMatrix, sparse.csr_matrix]:
     matrix = sparse.random(rows, columns, density, format="csr", dtype=np.float32, random_state=seed)
     matrix.sort_indices()
-    return Rows(matrix.indptr.astype(np.int64), matrix.indices, matrix.data), matrix
+    return CSRMatrix(matrix.indptr.astype(np.int64), matrix.indices, matrix.data), matrix
 
 
 @pytest.mark.parametrize("width", [1, 3, 4, 7, 8, 15, 16, 17, 31, 64, 100, 130, 256, 300, 517])
@@ -41,9 +41,9 @@ def test_multiply_is_independent_of_threads(isa):
 
 
 def test_multiply_of_empty_rows(isa):
-    rows = Rows(np.array([0, 0, 0]), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    rows = CSRMatrix(np.array([0, 0, 0]), np.zeros(0, np.int32), np.zeros(0, np.float32))
     np.testing.assert_array_equal(multiply(rows, np.ones((5, 20), np.float32)), np.zeros((2, 20)))
-    no_rows = Rows(np.array([0]), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    no_rows = CSRMatrix(np.array([0]), np.zeros(0, np.int32), np.zeros(0, np.float32))
     assert multiply(no_rows, np.ones((5, 20), np.float32)).shape == (0, 20)
 
 
@@ -54,6 +54,7 @@ def test_count_words_equals_twin(documents, threads):
     starts = np.concatenate([[0], np.cumsum([len(document) for document in documents])]).astype(np.int64)
     actual, expected = count_words(ids, starts, 31, threads), count_words_twin(ids, starts)
     for array, expected_array in zip(actual, expected, strict=True):
+        assert isinstance(array, np.ndarray) and isinstance(expected_array, np.ndarray)
         np.testing.assert_array_equal(array, expected_array)
         assert array.dtype == expected_array.dtype
 
@@ -88,10 +89,10 @@ def test_invalid_arrays_raise():
         count_words(ids, np.array([0, 2]), 2)
     with pytest.raises(ValueError, match="must not decrease"):
         count_words(ids, np.array([0, 3, 2, 3]), 2)
-    for rows in ([0, 1], [0, 3]):  # too few, too many
-        columns, counts = np.zeros(rows[-1], np.int32), np.zeros(rows[-1], np.float32)
+    for wrong in ([0, 1], [0, 3]):  # too few, too many
+        columns, counts = np.zeros(wrong[-1], np.int32), np.zeros(wrong[-1], np.float32)
         with pytest.raises(ValueError, match="must be those of count_distinct"):
-            _native.count_words(ids, starts, 2, np.array(rows), columns, counts, 1)
+            _native.count_words(ids, starts, 2, np.array(wrong), columns, counts, 1)
     rows, _ = random_rows(0, 5, 8, 0.5)
     with pytest.raises(ValueError, match="columns must be inside"):
         multiply(rows, np.ones((3, 4), np.float32))

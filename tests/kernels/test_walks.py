@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def transition_probabilities(links: Links, p: float, q: float) -> dict[tuple[int
 def test_native_equals_twin(directed, weighted, p, q):
     links = make_links(directed, weighted)
     first, number = all_starts(links, 2)
-    settings = {"walk_length": 15, "p": p, "q": q, "seed": 11}
+    settings: dict[str, Any] = {"walk_length": 15, "p": p, "q": q, "seed": 11}
     native = NativeWalks(links, 2).walk(first, number, **settings, threads=2)
     twin = TwinWalks(links).walk(first, number, **settings)
     assert np.array_equal(native.ids, twin.ids) and np.array_equal(native.starts, twin.starts)
@@ -135,7 +136,7 @@ def test_walks_are_independent_of_threads_and_other_walks():
     links = make_links(False, True, nodes=40)
     first, number = all_starts(links, 20)
     walks = NativeWalks(links)
-    settings = {"walk_length": 30, "p": 0.25, "q": 2.0, "seed": 5}
+    settings: dict[str, Any] = {"walk_length": 30, "p": 0.25, "q": 2.0, "seed": 5}
     together = walks.walk(first, number, **settings, threads=4)
     order = np.random.default_rng(0).permutation(len(first))
     shuffled = walks.walk(first[order], number[order], **settings)
@@ -189,7 +190,8 @@ def test_memory_is_linear_in_the_graph():
 def test_invalid_arrays_raise():
     links = make_links(False, True)
     starts, neighbors, weights, _ = links
-    for invalid, rule in [
+    assert weights is not None
+    cases: list[Any] = [
         ({"starts": starts + 1}, "begin with 0"),
         ({"starts": starts[:-1]}, "last start"),
         ({"starts": starts[::-1].copy()}, "begin with 0"),
@@ -198,12 +200,13 @@ def test_invalid_arrays_raise():
         ({"weights": -weights}, "positive"),
         ({"weights": weights * np.float32(np.nan)}, "positive"),
         ({"weights": weights[:-1]}, "one entry per neighbor"),
-    ]:
+    ]
+    for invalid, rule in cases:
         with pytest.raises(ValueError, match=rule):
             NativeWalks(links._replace(**invalid))
     walks = NativeWalks(links)
     zero = np.zeros(1, np.int32)
-    for first, number, settings in [
+    walked: list[Any] = [
         (zero - 1, zero, {}),
         (zero + 12, zero, {}),
         (zero, zero[:0], {}),
@@ -212,6 +215,7 @@ def test_invalid_arrays_raise():
         (zero, zero, {"q": -1.0}),
         (zero, zero, {"p": float("nan")}),
         (zero, zero, {"q": float("inf")}),
-    ]:
+    ]
+    for first, number, settings in walked:
         with pytest.raises(ValueError, match=r"walk|positive|number"):
             walks.walk(first, number, **{"walk_length": 3, **settings})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,11 +35,18 @@ def test_plots_depend_on_the_weights(tmp_path: Path, name, settings):
     assert (tmp_path / name).read_bytes() != (tmp_path / f"other-{name}").read_bytes()
 
 
+def data_of(page: str) -> Any:
+    """The JSON document inside the page."""
+    found = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
 def test_the_page_contains_the_weights_and_escapes_tokens(tmp_path: Path):
     found = attention(3, 4)._replace(queries=["</script><script>alert(1)</script>", "b", "c"])
     plot_attention(found, tmp_path / "page.html", title="<b>")
     page = (tmp_path / "page.html").read_text()
-    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    data = data_of(page)
     assert data["queries"] == found.queries and np.allclose(data["weights"], found.weights, atol=1e-4)
     assert (
         "alert(1)</script>" not in page
@@ -63,7 +71,7 @@ def test_a_layer_without_a_head_is_its_mean():
 def test_invalid_plots_are_refused(tmp_path: Path):
     with refuses("missing_option", head=1, layers=2):
         plot_attention(attention(), tmp_path / "a.png", head=1)
-    long = Attention(["x"] * 90, ["x"] * 90, np.ones((1, 1, 90, 90), np.float32) / 90)
+    long = Attention(["x"] * 90, ["x"] * 90, np.full((1, 1, 90, 90), 1 / 90, np.float32))
     with refuses("text_too_long", most=80, got=90):
         plot_attention(long, tmp_path / "a.png", layer=1)
     with refuses("unknown_format", suffixes=".png or .svg", got=tmp_path / "a.gif"):
@@ -86,12 +94,13 @@ def test_special_tokens_can_be_left_out():
 
 def test_the_two_texts_of_a_pair_are_distinguished(tmp_path: Path):
     found = attention()
-    for name, settings in (("pair.svg", {"layer": 1}), ("pair.html", {})):
+    cases: list[tuple[str, dict[str, Any]]] = [("pair.svg", {"layer": 1}), ("pair.html", {})]
+    for name, settings in cases:
         plot_attention(found, tmp_path / name, **settings)
         plot_attention(found._replace(segments=[0, 0, 1, 1]), tmp_path / f"two-{name}", **settings)
         assert (tmp_path / name).read_bytes() != (tmp_path / f"two-{name}").read_bytes()
     page = (tmp_path / "two-pair.html").read_text()
-    assert json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])["segments"] == [0, 0, 1, 1]
+    assert data_of(page)["segments"] == [0, 0, 1, 1]
 
 
 def test_the_grid_states_its_scales_and_the_tokens(tmp_path: Path, monkeypatch):

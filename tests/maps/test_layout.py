@@ -186,7 +186,7 @@ def test_saved_layouts_are_read_again(model):
     computed = saved_layout(model, "pca")
     stored = saved_layouts(model)["words-pca"]
     assert stored.xy.tobytes() == computed.xy.tobytes()
-    assert list(stored.keys) == list(firth.load(model).vectors.keys)
+    assert list(stored.keys) == list(firth.load(model, firth.SkipGram).vectors.keys)
     assert stored.score == computed.score
     firth.verify(model)
     firth.load(model)
@@ -246,7 +246,7 @@ def test_a_kill_while_writing_leaves_a_complete_layout(model):
     environment = {**os.environ, "PYTHONPATH": str(Path(firth.__file__).parents[1])}
     for number in range(4):
         job = subprocess.Popen([sys.executable, "-c", KEEP_ON, model], stdout=subprocess.PIPE, env=environment)
-        job.stdout.readline()
+        assert job.stdout is not None and job.stdout.readline()
         time.sleep(0.01 * number)
         job.send_signal(signal.SIGKILL)
         job.wait()

@@ -24,7 +24,7 @@ def test_a_block_shows_its_numbers_and_names(tmp_path):
 
 def test_variance_is_cumulative(tmp_path):
     figure = plot_variance([0.4, 0.2, 0.1], tmp_path / "v.png")
-    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.4, 0.6, 0.7])
+    np.testing.assert_allclose(np.asarray(figure.axes[0].lines[0].get_ydata()), [0.4, 0.6, 0.7])
     assert "50% in 2" in texts(figure.axes[0]) and figure.axes[0].lines[1].get_xdata() == [2, 2]
     for each in (figure, plot_variance([0.7])):
         assert all(tick == round(tick) for tick in each.axes[0].get_xticks())

@@ -37,7 +37,7 @@ def test_the_depth_of_a_word_is_the_length_of_its_path(tmp_path):
     }
     steps = np.diff(huffman_paths(np.array(list(COUNTS.values()))).starts)
     assert depth == dict(zip(COUNTS, steps.tolist(), strict=True))
-    branches = [line for line in axes.lines if len(line.get_xdata()) == 3]
+    branches = [line for line in axes.lines if np.size(line.get_xdata()) == 3]
     assert len(branches) == 2 * (len(COUNTS) - 1)  # each inner node has two
     assert imread(tmp_path / "tree.png").shape[2] == 4
     assert "tree of all 4 words: 1.75" in " ".join(text.get_text() for text in axes.texts)
@@ -51,7 +51,8 @@ def test_only_the_k_most_frequent_words_are_plotted():
 
 def test_positions_are_plotted_with_their_similarity(tmp_path):
     table = np.array([[3.0, 4.0], [4.0, 3.0], [-3.0, -4.0]])
-    left, right = (axes.images[0].get_array() for axes in plot_positions(table, tmp_path / "p.svg").axes[:2])
+    figure = plot_positions(table, tmp_path / "p.svg")
+    left, right = (np.asarray(axes.images[0].get_array()) for axes in figure.axes[:2])
     np.testing.assert_allclose(left, table)
     np.testing.assert_allclose(right, [[1, 0.96, -1], [0.96, 1, -0.96], [-1, -0.96, 1]], atol=1e-6)
     assert (tmp_path / "p.svg").read_text().startswith("<?xml")

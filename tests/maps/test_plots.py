@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -93,7 +94,7 @@ def test_heat_map_has_every_number(metric, truth, vectors, tmp_path):
     words = ["a", "b", "$dollar$", "<tag>"]
     figure = plot_similarity(vectors, words, tmp_path / "heat.png", metric)
     expected = truth(vectors.matrix[[vectors.row(word) for word in words]].astype(np.float64))
-    np.testing.assert_allclose(figure.axes[0].images[0].get_array(), expected, atol=1e-6)
+    np.testing.assert_allclose(np.asarray(figure.axes[0].images[0].get_array()), expected, atol=1e-6)
     assert {f"{value:.2f}" for value in expected.ravel()} <= set(texts(figure)) | {"-0.00"}
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == words
     assert imread(tmp_path / "heat.png").shape[:2] == (
@@ -104,18 +105,19 @@ def test_heat_map_has_every_number(metric, truth, vectors, tmp_path):
 
 def test_loss_lines_are_the_losses(tmp_path):
     figure = plot_loss(LOSSES, tmp_path / "loss.png")
-    lines = sorted((line.get_xydata().tolist() for line in figure.axes[0].lines), key=len)
+    lines = sorted((np.asarray(line.get_xydata()).tolist() for line in figure.axes[0].lines), key=len)
     assert lines == [[[1, 2.9], [2, 2.6]], [[1, 3.0], [2, 2.5], [3, 2.4]]]
     assert "training  2.4" in texts(figure)
     assert imread(tmp_path / "loss.png").shape[:2] == (750, 1200)
-    for training in ({}, {"epochs": []}, {"epochs": 5}, {"epochs": [{"words": 3}]}, object()):
+    without: list[Any] = [{}, {"epochs": []}, {"epochs": 5}, {"epochs": [{"words": 3}]}, object()]
+    for training in without:
         with refuses("unsupported_model"):
             plot_loss(training)
 
 
 def test_zipf_finds_the_planted_slope(tmp_path):
     ranks = np.arange(1, 20001)
-    assert zipf_fit(1e9 * ranks**-1.25) == pytest.approx((-1.25, np.log(1e9)))
+    assert zipf_fit(np.float64(1e9) * ranks**-1.25) == pytest.approx((-1.25, np.log(1e9)))
     words = {f"w{rank}": int(10**7 / rank) for rank in ranks.tolist()}
     figure = plot_zipf(dict(reversed(words.items())), tmp_path / "zipf.png")
     assert figure.axes[0].get_title(loc="left") == "Word frequency by rank: slope −1.00"
@@ -136,7 +138,7 @@ def test_image_files_are_reproducible(vectors, tmp_path):
 
 def test_refused_plots_leave_no_file(vectors, tmp_path):
     path = tmp_path / "x.png"
-    broken = Vectors(["a", "b", "c"], [[1, 0], [np.nan, 0], [0, 1]])
+    broken = Vectors(["a", "b", "c"], [[1.0, 0.0], [np.nan, 0.0], [0.0, 1.0]])
     gif = tmp_path / "x.gif"
     for draw, code, values in (
         (lambda: plot_map(vectors, ["a", "nowhere"], path), "unknown_key", {"key": "nowhere"}),
@@ -183,8 +185,8 @@ def test_a_curve_has_the_epochs_of_a_trial_and_marks_the_best():
         ]
     ]  # fmt: skip
     figure = plot_curve({"held_out": measured, "finished_epochs": 4})
-    lines = [line.get_xydata().tolist() for line in figure.axes[0].lines]
+    lines = [np.asarray(line.get_xydata()).tolist() for line in figure.axes[0].lines]
     assert lines == [[[1.0, 0.8], [2.0, 0.9]], [[1.0, 0.9], [2.0, 0.7]], [[1.0, 0.9]]]
     assert any("2 trials of 2 epochs" in text.get_text() for text in [*figure.texts, *figure.axes[0].texts])
     plain = plot_curve({"held_out": [{"share": 0.5, "score": 0.3}, {"share": 1.0, "score": 0.4}], "finished_epochs": 3})
-    assert plain.axes[0].lines[0].get_xydata().tolist() == [[1.5, 0.3], [3.0, 0.4]]
+    assert np.asarray(plain.axes[0].lines[0].get_xydata()).tolist() == [[1.5, 0.3], [3.0, 0.4]]

@@ -9,15 +9,21 @@ import torch
 from refusing import refuses
 from torch import nn
 
+from firth.nets.architecture import Architecture
 from firth.nets.attention import (
     Bahdanau,
     Cache,
     MultiHead,
+    Packed,
+    Scoring,
     attend,
+    attend_packed,
+    attend_padded,
     attention_steps,
     causal_mask,
     traced_copy,
 )
+from firth.nets.positions import PositionTerms
 
 
 def test_three_tokens_by_hand():
@@ -59,12 +65,12 @@ MASKS = {
 def test_both_ways_give_the_same_output_and_gradient(mask, causal):
     torch.manual_seed(0)
     results = []
-    tensors = [torch.randn(2, 3, 5, 8, requires_grad=True) for _ in range(3)]
+    q, k, v = (torch.randn(2, 3, 5, 8, requires_grad=True) for _ in range(3))
     full_mask = mask
     if causal:
         full_mask = causal_mask(5, 5) if mask is None else mask & causal_mask(5, 5)
-    for output in (attention_steps(*tensors, full_mask).output, attend(*tensors, mask, causal)):
-        grads = torch.autograd.grad(output.square().sum(), tensors)
+    for output in (attention_steps(q, k, v, full_mask).output, attend(q, k, v, mask, causal)):
+        grads = torch.autograd.grad(output.square().sum(), (q, k, v))
         results.append((output, *grads))
     for slow, fast in zip(*results, strict=True):
         assert torch.isfinite(slow).all() and torch.isfinite(fast).all()
@@ -74,7 +80,7 @@ def test_both_ways_give_the_same_output_and_gradient(mask, causal):
 def test_gradients_of_the_reference():
     torch.manual_seed(1)
     tensors = [torch.randn(1, 3, 2, dtype=torch.float64, requires_grad=True) for _ in range(3)]
-    assert torch.autograd.gradcheck(lambda *qkv: attention_steps(*qkv, causal_mask(3, 3)).output, tensors)
+    assert torch.autograd.gradcheck(lambda q, k, v: attention_steps(q, k, v, causal_mask(3, 3)).output, tensors)
     attention = Bahdanau(2, 3, 4).double()
     query, keys = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in ((2, 2), (2, 4, 3)))
     assert torch.autograd.gradcheck(lambda q, k: attention(q, k)[0], (query, keys))
@@ -84,7 +90,10 @@ def test_gradients_of_the_reference():
 @pytest.mark.parametrize("cross", [False, True])
 def test_multi_head_equals_torch(cross, record):
     torch.manual_seed(2)
-    ours, theirs = MultiHead(12, 3, cross=cross), nn.MultiheadAttention(12, 3, batch_first=True)
+    ours, theirs = (
+        MultiHead(Architecture(dim=12, heads=3, dropout=0.0), cross=cross),
+        nn.MultiheadAttention(12, 3, batch_first=True),
+    )
     with torch.no_grad():
         if cross:
             theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key_value.weight]))
@@ -104,14 +113,16 @@ def test_multi_head_equals_torch(cross, record):
     else:
         traced, parts = traced_copy(ours)
         output = traced(x, memory if cross else None, mask)
-        torch.testing.assert_close(parts[""].record.steps.weights, weights, atol=1e-6, rtol=1e-5)
+        record = parts[""].record
+        assert record is not None
+        torch.testing.assert_close(record.steps.weights, weights, atol=1e-6, rtol=1e-5)
         assert ours.record is None and not ours.recording and traced.output.weight is ours.output.weight
     torch.testing.assert_close(output, expected, atol=1e-6, rtol=1e-5)
 
 
 def test_a_cache_gives_what_the_whole_gives():
     torch.manual_seed(3)
-    attention = MultiHead(8, 2).eval()
+    attention = MultiHead(Architecture(dim=8, heads=2)).eval()
     x = torch.randn(2, 7, 8)
     whole = attention(x, causal=True)
     cache = Cache(2, 2, 7, 4, x)
@@ -125,4 +136,22 @@ def test_a_cache_gives_what_the_whole_gives():
 
 def test_heads_must_divide_the_dimension():
     with refuses("invalid_value", option="dim", got=10, heads=3):
-        MultiHead(10, 3)
+        MultiHead(Architecture(dim=10, heads=3))
+
+
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_packed_sequences_with_and_without_padding_are_the_same(has_bias):
+    torch.manual_seed(3)
+    packed = Packed.of((4, 1, 7, 7, 2))
+    query, key, value = torch.randn(3, 21, 2, 8).unbind()
+    terms = PositionTerms(bias=torch.randn(2, 13) if has_bias else None)
+    plain = attend_packed(query, key, value, packed, Scoring(0.4), terms)
+    torch.testing.assert_close(attend_padded(query, key, value, packed, Scoring(0.4), terms), plain)
+    shared = PositionTerms(bias=torch.where(torch.arange(-6, 7).abs() > 2, -torch.inf, 0.0)[None], window=2)
+    local = attend_packed(query, key, value, packed, Scoring(), shared)
+    q, k, v = (x[5:12].transpose(0, 1) for x in (query, key, value))
+    alone = attention_steps(q, k, v)
+    near = (torch.arange(7)[:, None] - torch.arange(7)).abs() <= 2
+    expected = attention_steps(q, k, v, near).output.transpose(0, 1)
+    torch.testing.assert_close(local[5:12], expected)
+    assert not torch.allclose(local[5:12], alone.output.transpose(0, 1), atol=1e-2)

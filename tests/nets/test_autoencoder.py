@@ -20,6 +20,7 @@ def some_code(rows: int = 5, dim: int = 3) -> Code:
 
 def test_kl_is_its_closed_form_and_its_mean_over_draws():
     code = some_code()
+    assert code.logvar is not None
     deviation = torch.exp(0.5 * code.logvar)
     kl = divergences(code)
     posterior, prior = Normal(code.mean, deviation), Normal(torch.zeros(()), torch.ones(()))
@@ -38,7 +39,7 @@ def test_free_bits_stop_the_pull_below_them():
     loss = divergence_loss(code, free_bits=0.5)
     assert math.isclose(loss.item(), 0.5 + by_dim[1], rel_tol=1e-6)
     loss.backward()
-    assert code.mean.grad.tolist() == [[0.0, 3.0]]
+    assert code.mean.grad is not None and code.mean.grad.tolist() == [[0.0, 3.0]]
 
 
 def test_gradients_flow_through_a_draw():
@@ -48,6 +49,7 @@ def test_gradients_flow_through_a_draw():
     noise = torch.randn(400_000, 1, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     (sample_code(Code(mean, logvar), noise) ** 2).mean().backward()
     deviation = math.exp(-0.3)
+    assert mean.grad is not None and logvar.grad is not None
     assert math.isclose(float(mean.grad), 2 * 0.7, rel_tol=0.01)
     assert math.isclose(float(logvar.grad), 2 * deviation * deviation / 2, rel_tol=0.01)  # dσ/dlogvar = σ/2
     some = noise[:4]
@@ -57,6 +59,7 @@ def test_gradients_flow_through_a_draw():
 def test_a_row_costs_minus_the_logarithm_of_its_probability():
     shape = Shape(varies=(True, False), gaps=(), levels=(3,), dim=2, variational=True)
     net = TableNet(shape).double()
+    assert net.deviations is not None
     net.deviations.data[:] = torch.tensor([-0.05, 0.3])  # log σ = −0.5; the other column does not vary
     outputs = torch.tensor([[0.4, 0.0, 1.0, 2.0, -1.0], [0.1, 0.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
     numbers = torch.tensor([[1.0, 0.0], [math.nan, 0.0]], dtype=torch.float64)
@@ -85,6 +88,7 @@ def test_tied_weights_are_the_encoders_own():
     code = torch.randn(3, 2)
     w1, w2 = (layer.weight for layer in net.encoder.layers)
     gelu = torch.nn.functional.gelu
+    assert net.encoder.straight is not None and net.encoder.last is not None
     expected = code @ net.encoder.straight.weight + gelu(gelu(code @ net.encoder.last.weight) @ w2) @ w1
     torch.testing.assert_close(net.decode(code), expected)
 

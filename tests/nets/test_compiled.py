@@ -13,7 +13,7 @@ import json
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from firth.nets import gelu, long_attention, short_attention, token_loss, walks_cuda, windows_cuda
+from firth.nets import gelu, long_attention, positioned_attention, short_attention, token_loss, walks_cuda, windows_cuda
 
 found = {}
 
@@ -48,6 +48,8 @@ make(long_attention.forward_kernel, "*bf16 *i32 *bf16 *fp32 i32 fp32", **sides, 
 make(long_attention.queries_kernel, "*bf16 *i32 *bf16 *fp32 *bf16 *fp32 *bf16 i32 fp32",
      **sides, **long_attention.QUERIES_BACK)
 make(long_attention.keys_kernel, "*bf16 *i32 *fp32 *bf16 *fp32 *bf16 i32 fp32", **sides, **long_attention.KEYS_BACK)
+make(positioned_attention.forward_kernel, "*bf16 *i32 *fp32 *fp32 *fp32 *bf16 fp32 i32 i32", **sides,
+     ROTARY=True, BIAS=True, WINDOW=True, **positioned_attention.SETTINGS)
 print(json.dumps(found))
 """
 
@@ -64,9 +66,13 @@ def test_every_kernel_compiles_for_a_card_that_is_not_here(tmp_path: Path) -> No
     )
     assert not result.returncode, result.stderr
     compiled = json.loads(result.stdout)
-    assert len(compiled) == 13
+    assert len(compiled) == 14
     assert all(size > 1000 for _, size in compiled.values())
-    kernels = {"short": ("forward", "backward"), "long": ("forward", "queries", "keys")}
+    kernels = {
+        "short": ("forward", "backward"),
+        "long": ("forward", "queries", "keys"),
+        "positioned": ("forward",),
+    }
     attending = [f"{part}_attention.{kernel}_kernel" for part in kernels for kernel in kernels[part]]
     for name in ("windows_cuda.skipgram_kernel", *attending):
         assert compiled[name][0] > 0, f"{name} does not use the tensor cores"

@@ -84,6 +84,42 @@ for added in (None, bias):
     compared += [(found, truth), *((a.grad, b.grad) for a, b in zip(ours, plain))]
 """
 
+POSITIONED = """
+import torch
+from firth.nets import positioned_attention
+from firth.nets.positions import Rotary, rotate, score_bias
+
+torch.manual_seed(0)
+positioned_attention.SETTINGS.update(QUERIES=16, KEYS=32)
+heads, dim, lengths, compared = 2, 32, [5, 1, 0, 70, 33, 0], []
+starts = torch.tensor([0, *lengths]).cumsum(0).int()
+qkv = torch.randn(sum(lengths), 3 * heads * dim).half()
+positions = torch.cat([torch.arange(length) for length in lengths])
+table = torch.randn(heads, 2 * 70 - 1)
+
+def wanted(rotary, bias, window):
+    truth = torch.zeros(len(qkv), heads, dim)
+    for begin, length in zip(starts[:-1].tolist(), lengths):
+        q, k, v = (x.transpose(0, 1) for x in qkv[begin:begin + length].float().view(length, 3, heads, dim).unbind(1))
+        if rotary is not None:
+            q, k = (rotate(x, rotary(torch.arange(length)), True) for x in (q, k))
+        scores = q @ k.transpose(1, 2) * 0.3
+        if bias is not None:
+            scores = scores + score_bias(bias, 70, 70)[:, :length, :length]
+        if window:
+            far = (torch.arange(length)[:, None] - torch.arange(length)).abs() > window
+            scores = scores.masked_fill(far, -torch.inf)
+        truth[begin:begin + length] = (torch.softmax(scores, -1) @ v).transpose(0, 1)
+    return truth.flatten(1)
+
+for rotary in (None, Rotary(dim)):
+    for bias in (None, table):
+        for window in (0, 9):
+            rotation = None if rotary is None else rotary(positions)
+            ours = positioned_attention.attend(qkv, starts, heads, 70, 0.3, rotation, bias, window)
+            compared.append((ours, wanted(rotary, bias, window)))
+"""
+
 ERRORS = """
 for ours, plain in compared:
     print(float((ours.float() - plain).abs().max() / plain.abs().max()), float(plain.abs().max()))
@@ -149,3 +185,8 @@ def test_bias_and_gelu_forward_and_back(compiled: bool) -> None:
 def test_loss_of_tokens_forward_and_back(compiled: bool) -> None:
     deviations = errors(LOSS, compiled)
     assert len(deviations) == 7 and max(deviations) < 4e-3
+
+
+def test_attention_with_positions_equals_the_formula():
+    found = errors(POSITIONED, compiled=False)
+    assert len(found) == 8 and max(found) < 3e-3

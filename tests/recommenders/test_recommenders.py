@@ -51,7 +51,7 @@ def test_tastes_are_recovered_and_popularity_is_beaten(method, society, parts):
 
     def explained(vectors: np.ndarray) -> float:
         predicted = cross_val_predict(Ridge(1e-3), vectors, tastes, cv=5)
-        return 1 - ((tastes - predicted) ** 2).sum() / ((tastes - tastes.mean(axis=0)) ** 2).sum()
+        return float(1 - ((tastes - predicted) ** 2).sum() / ((tastes - tastes.mean(axis=0)) ** 2).sum())
 
     assert explained(model.users.unit) > 0.6
     counts = np.diff(parts.train.summed().starts)[:, None]  # all that popularity uses of a user: the number of items
@@ -124,7 +124,7 @@ def test_recommending(method, ratings):
     assert len(everything) == len(ratings.items) and history_items <= {hit.key for hit in everything}
     assert len(model.recommend(user, 10_000)) == len(ratings.items) - len(history_items)
     row = model.user_rows([user])
-    by_key = dict(zip(model.items.keys, model.scores(row)[0], strict=True))
+    by_key = dict(zip(model.tables["items"].keys, model.scores(row)[0], strict=True))
     assert all(by_key[hit.key] == pytest.approx(hit.score, rel=1e-4, abs=1e-5) for hit in everything[:20])
     history = dict(list(history_of(ratings, user).items())[:3])
     new = model.recommend_for(history, 4)
@@ -134,6 +134,7 @@ def test_recommending(method, ratings):
 @every_method
 def test_unknown_users_and_invalid_histories_are_refused(method, ratings):
     model = small(method).fit(ratings)
+    assert isinstance(model, Recommends)
     with refuses("unknown_key", key="nobody") as caught:
         model.recommend("nobody")
     assert all(name in str(caught.value) for name in ("recommend_for(", "fold_in("))  # what to call instead
@@ -142,7 +143,7 @@ def test_unknown_users_and_invalid_histories_are_refused(method, ratings):
     with refuses("invalid_value", option="k", got=0):
         model.recommend(ratings.users[0], 0)
     with refuses("invalid_type", argument="histories"):
-        model.fold_in({ratings.items[0]: 1.0})
+        model.fold_in({ratings.items[0]: 1.0})  # type: ignore[arg-type]
     if not isinstance(method, firth.RatingFactors):
         with refuses("invalid_value", item=ratings.items[0], min_weight=0.0, got=-1.0):
             model.fold_in([{ratings.items[0]: -1.0}])
@@ -174,11 +175,12 @@ def test_users_without_items_and_items_without_users(method):
 def test_a_resumed_run_equals_an_uninterrupted_one(method, ratings, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "SLICE_SECONDS", 0.004)
     method = type(method)(dim=8, epochs=8 if isinstance(method, firth.BPR) else 3)
-    run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=Notes())
+    notes = Notes()
+    run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=notes)
     uninterrupted = method.fit(ratings, firth.Run(threads=1, deterministic=True))
     break_off(lambda: method.fit(ratings, run), 2)
     resumed = method.fit(ratings, run)
-    assert run.report.codes[-1] == "resumed"
+    assert notes.codes[-1] == "resumed"
     for name, array in uninterrupted.parts().arrays.items():
         assert array.tobytes() == resumed.parts().arrays[name].tobytes(), name
 
@@ -227,6 +229,7 @@ def test_a_saved_model_recommends_the_same(ratings, tmp_path: Path):
     for method in EVERY:
         model = small(method).fit(ratings)
         loaded = firth.load(model.save(tmp_path / type(method).__name__))
+        assert isinstance(model, Recommends) and isinstance(loaded, Recommends)
         assert loaded.recommend(ratings.users[5], 4) == model.recommend(ratings.users[5], 4)
         history = history_of(ratings, ratings.users[5])
         assert loaded.recommend_for(history, 4) == model.recommend_for(history, 4)
@@ -278,11 +281,10 @@ def test_repeated_pairs_add_weights_or_replace_ratings():
         continued = kind(dim=2, regularization=0.1).fit(new, start=first)
         weights = dict(zip(pairs_of(continued), continued._rows["weights"].tolist(), strict=True))
         assert weights == {("a", "x"): expected, ("a", "y"): 1.0, ("b", "x"): 5.0, ("c", "z"): 4.0}
-    first = firth.BPR(dim=2, epochs=1).fit(old)
-    continued = firth.BPR(dim=2, epochs=1).fit(
-        [("a", "x", 0.0), ("c", "z", 4.0)], start=first
-    )  # weight 0 does not remove a pair
-    assert ("a", "x") in pairs_of(continued) and len(pairs_of(continued)) == 4
+    ranked = firth.BPR(dim=2, epochs=1).fit(old)
+    events = [("a", "x", 0.0), ("c", "z", 4.0)]  # weight 0 does not remove a pair
+    ranked = firth.BPR(dim=2, epochs=1).fit(events, start=ranked)
+    assert ("a", "x") in pairs_of(ranked) and len(pairs_of(ranked)) == 4
     timed = firth.RatingFactors(dim=2).fit([("a", "x", 2.0, 50), ("a", "y", 1.0, 60)])
     continued = firth.RatingFactors(dim=2).fit(
         [("a", "x", 9.0, 10)], start=timed

@@ -30,7 +30,7 @@ def test_longer_histories_have_less_uncertainty(model, parts):
 def test_a_training_user_equals_a_new_user_with_the_same_history(model, parts):
     history = parts.train.histories()["7"]
     assert isinstance(model, Recommends)
-    np.testing.assert_allclose(model.fold_in([history])[0], model.users["7"], atol=1e-5)
+    np.testing.assert_allclose(model.fold_in([history])[0], model.tables["users"]["7"], atol=1e-5)
     for_user, for_history = model.recommend("7", 5), model.recommend_for(history, 5)
     assert [hit.key for hit in for_user] == [hit.key for hit in for_history]
     assert not {hit.key for hit in for_user} & set(history)
@@ -46,7 +46,7 @@ def test_scores_are_logits(model, parts):
 
 def test_a_saved_model_is_equal(model, tmp_path):
     model.save(tmp_path / "m")
-    loaded = firth.load(tmp_path / "m")
+    loaded = firth.load(tmp_path / "m", firth.MultVAE)
     np.testing.assert_array_equal(loaded.scores(loaded.user_rows(["7"])), model.scores(model.user_rows(["7"])))
     np.testing.assert_array_equal(loaded.tables["deviations"].matrix, model.tables["deviations"].matrix)
     assert repr(loaded) == repr(model)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
-from serving import serving
+from serving import Client, serving
 from tiny import tiny_bert, tiny_gpt
 
 import firth
@@ -40,7 +39,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def indexed(places: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of sentences with the word vector model."""
     folder = tmp_path_factory.mktemp("index") / "texts"
-    model = firth.load(places["words"])
+    model = firth.load(places["words"], firth.SkipGram)
     sentences = list(World(seed=21).sentences(200))
     keys = [f"d{number}" for number in range(len(sentences))]
     with firth.Index.create(folder, dim=16, model=model, model_path=str(places["words"])) as index:
@@ -50,13 +49,13 @@ def indexed(places: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="session")
-def client(places: dict[str, Path], indexed: Path) -> Iterator[httpx.Client]:
+def client(places: dict[str, Path], indexed: Path) -> Iterator[Client]:
     """A client of a server with all models."""
     with serving(models=places, indexes={"texts": indexed}) as found:
         yield found
 
 
 @pytest.fixture
-def api(client: httpx.Client) -> Callable[[], dict[str, str]]:
+def api(client: Client) -> Callable[[], dict[str, str]]:
     """The header that the workbench sends."""
-    return lambda: {"X-Firth-Token": client.settings.token}  # type: ignore[attr-defined]
+    return lambda: {"X-Firth-Token": client.settings.token}

@@ -7,12 +7,11 @@ import concurrent.futures
 import contextlib
 import socket
 import threading
-import time
 
 import httpx
 import numpy as np
 import pytest
-from serving import run_alone, serving
+from serving import run_alone, serving, until
 
 from firth.server.batching import Batcher, Job
 from firth.server.reading import ReadInputs
@@ -118,21 +117,21 @@ def test_a_job_counts_the_inputs_that_fit():
 
 @pytest.fixture
 def slow(places):
-    with held(places, 100.0) as client:
-        yield client
+    with held(places, 100.0) as both:
+        yield both
 
 
 @contextlib.contextmanager
 def held(places, answer_seconds):
-    """A server whose model computes once `client.reader.leave` is set."""
+    """A server whose model computes once `words.leave` is set, and the reader `words`."""
     limits = {"answer_seconds": answer_seconds, "queue_tokens": 20, "batch_tokens": 8}
     with serving(models={"words": places["words"]}, **limits) as client:
         assert client.post("/embed", json={"inputs": "king"}).status_code == 200
         reader = client.app.state.embedding.readers["words"][1]
-        client.reader = Words(open=False)
-        reader.rows = client.reader.rows
-        yield client
-        client.reader.leave.set()
+        words = Words(open=False)
+        reader.rows = words.rows
+        yield client, words
+        words.leave.set()
 
 
 def ask(client, text):
@@ -140,56 +139,51 @@ def ask(client, text):
         return own.post("/embed", json={"inputs": text, "normalize": False})
 
 
-def until(condition):
-    for _ in range(6000):
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail("it did not happen")
-
-
 def test_requests_are_refused_while_the_queue_is_full(slow):
-    batcher = slow.app.state.embedding.batchers["words"]
+    client, words = slow
+    batcher = client.app.state.embedding.batchers["words"]
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        begun = [pool.submit(ask, slow, "a b c d e f g h") for _ in range(2)]
-        until(lambda: batcher.tokens == 16)
-        answer = ask(slow, "a b c d e f g h")
+        begun = [pool.submit(ask, client, "a b c d e f g h") for _ in range(2)]
+        assert until(lambda: batcher.tokens == 16)
+        answer = ask(client, "a b c d e f g h")
         assert answer.status_code == 429 and int(answer.headers["retry-after"]) >= 1
         assert answer.json()["code"] == "overloaded" and "16 tokens" in answer.json()["error"]
-        small = pool.submit(ask, slow, "a b c d")  # still fits
-        until(lambda: batcher.tokens == 20)
-        slow.reader.leave.set()
+        small = pool.submit(ask, client, "a b c d")  # still fits
+        assert until(lambda: batcher.tokens == 20)
+        words.leave.set()
         assert [each.result().status_code for each in (*begun, small)] == [200] * 3
-    until(lambda: batcher.tokens == 0)
+    assert until(lambda: batcher.tokens == 0)
 
 
 def test_a_response_that_takes_too_long_is_a_timeout(places):
-    with held(places, 2.0) as client:
+    with held(places, 2.0) as (client, words):
         answer = ask(client, "king")
         assert answer.status_code == 504 and answer.json()["code"] == "timeout" and "2 s" in answer.json()["error"]
-        client.reader.leave.set()
-        until(lambda: ask(client, "king").status_code == 200)
+        words.leave.set()
+        assert until(lambda: ask(client, "king").status_code == 200)
 
 
 def test_requests_of_disconnected_clients_are_not_computed(slow):
-    batcher = slow.app.state.embedding.batchers["words"]
+    client, words = slow
+    batcher = client.app.state.embedding.batchers["words"]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        first = pool.submit(ask, slow, "first")
-        until(lambda: slow.reader.batches)
+        first = pool.submit(ask, client, "first")
+        assert until(lambda: bool(words.batches))
         body = b'{"inputs": "nobody"}'
-        with socket.create_connection((slow.base_url.host, slow.base_url.port)) as line:
+        with socket.create_connection((client.base_url.host, client.base_url.port)) as line:
             line.sendall(b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-            until(lambda: batcher.tokens == 2)
-        until(lambda: batcher.tokens == 1)
-        slow.reader.leave.set()
+            assert until(lambda: batcher.tokens == 2)
+        assert until(lambda: batcher.tokens == 1)
+        words.leave.set()
         assert first.result().status_code == 200
-        assert ask(slow, "last").status_code == 200
-    assert ["nobody"] not in slow.reader.batches
+        assert ask(client, "last").status_code == 200
+    assert ["nobody"] not in words.batches
 
 
 def test_faults_are_logged_without_their_message(slow, caplog):
-    slow.reader.leave.set()
-    answer = ask(slow, "bad")
+    client, words = slow
+    words.leave.set()
+    answer = ask(client, "bad")
     assert answer.status_code == 500 and answer.json()["error_type"] == "fault"
     faults = [record.fields for record in caplog.records if record.getMessage() == "fault"]
     assert faults[0]["type"] == "RuntimeError" and any("rows" in location for location in faults[0]["where"])

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import httpx
 import pytest
-from serving import serving, until
+from serving import Client, serving, until
 
 import firth
 from firth.core.checkpoint import STATE
@@ -18,7 +17,7 @@ from firth.server.jobs import ACTIVE
 LONG = {"method": "skipgram", "name": "long", "source": "root/sea.txt", "options": {"epochs": 100_000, "min_count": 1}}
 
 
-def ask(client: httpx.Client, path: str, **body):
+def ask(client: Client, path: str, **body):
     client.headers["X-Firth-Token"] = client.settings.token
     answer = client.post(path, json=body) if body else client.get(path)
     assert answer.status_code == 200, answer.text

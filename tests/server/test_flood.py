@@ -107,7 +107,7 @@ def test_trailers_are_not_headers(places: dict[str, Path]) -> None:
             seen.append(dict(request.headers))
             return JSONResponse({})
 
-        own.app.router.routes.insert(0, Route("/echo", headers, methods=["POST"]))  # type: ignore[attr-defined]
+        own.app.router.routes.insert(0, Route("/echo", headers, methods=["POST"]))
         address = own.base_url.host, own.base_url.port
         with socket.create_connection(address, timeout=30) as line:
             line.sendall(b"POST /echo " + CHUNKED + b"1\r\n{\r\n0\r\nX-Firth-Token: a\r\n\r\n")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import hmac
 import json
 import logging
 import socket
 import time
+from typing import Any
 
 import pytest
 from refusing import refuses
 from serving import run_alone, serving, until
 
-from firth.server import guard
 from firth.server.guard import Guard
 from firth.server.logs import Lines
 from firth.server.settings import Settings
@@ -150,8 +151,13 @@ def test_a_server_for_other_machines_needs_a_key():
 
 def test_all_routes_but_health_need_the_key(places, monkeypatch):
     compared = []
-    original = guard.hmac.compare_digest
-    monkeypatch.setattr(guard.hmac, "compare_digest", lambda a, b: compared.append(a) or original(a, b))
+    original = hmac.compare_digest
+
+    def compare(a: Any, b: Any) -> bool:
+        compared.append(a)
+        return original(a, b)
+
+    monkeypatch.setattr(hmac, "compare_digest", compare)
     with serving(models={"words": places["words"]}, host="0.0.0.0", key=KEY) as own:
         own.base_url = f"http://127.0.0.1:{own.base_url.port}"
         assert own.get("/health").status_code == 200
@@ -271,11 +277,12 @@ def test_a_client_that_does_not_read_is_disconnected(places):
     body = json.dumps({"inputs": ["the king was old"] * 2048}).encode()
     with serving(models={"counts": places["counts"]}, answer_seconds=2.0) as own, socket.socket() as line:
         own.post("/embed", json={"inputs": "king"})
+        others = own.connections()
         line.settimeout(30)
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         line.connect((own.base_url.host, own.base_url.port))
         line.sendall(b"POST /embed HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        time.sleep(6)
+        assert until(lambda: own.connections() == others + 1) and until(lambda: own.connections() == others)
         answer = heard(line)
     size = int(answer.partition(b"content-length: ")[2].partition(b"\r\n")[0])
     assert answer.startswith(b"HTTP/1.1 200") and len(answer) < size

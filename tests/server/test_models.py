@@ -6,19 +6,19 @@ import concurrent.futures
 import json
 import shutil
 import threading
-import time
+from functools import partial
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import pytest
 from refusing import refuses
-from serving import serving
+from serving import serving, until
 
 import firth
 from firth.data.world import World
 from firth.server.errors import RequestError
-from firth.server.models import CHECK_SECONDS, Models, parse_paths
+from firth.server.models import Models, parse_paths
 from firth.server.settings import Settings
 
 SENTENCES = list(World(seed=5).sentences(300))
@@ -28,6 +28,12 @@ SENTENCES = list(World(seed=5).sentences(300))
 def folder(tmp_path):
     firth.SkipGram(dim=4, epochs=1).fit(SENTENCES).save(tmp_path / "model")
     return tmp_path / "model"
+
+
+@pytest.fixture
+def always_checked(monkeypatch):
+    """Every use of a model looks at its files."""
+    monkeypatch.setattr("firth.server.models.CHECK_SECONDS", 0.0)
 
 
 def replace(folder, dim):
@@ -44,30 +50,32 @@ def test_a_replaced_folder_is_reloaded_without_losing_requests(folder):
             answer = client.post("/embed", json={"inputs": "the king", "normalize": False})
             found.append((answer.status_code, len(answer.json()[0])))
 
+    def answered(dim):
+        return bool(found) and found[-1] == (200, dim)
+
     with serving(models={"model": folder}) as client, concurrent.futures.ThreadPoolExecutor(4) as pool:
         asking = [pool.submit(ask, client) for _ in range(4)]
         try:
             for dim in (6, 4, 6):
                 replace(folder, dim)
-                until(lambda dim=dim: found and found[-1] == (200, dim))
+                assert until(partial(answered, dim))
         finally:
             stop.set()
         for each in asking:
             each.result()
         last = client.post("/embed", json={"inputs": "the king", "normalize": False}).json()
     assert set(found) == {(200, 4), (200, 6)}
-    np.testing.assert_allclose(last, firth.load(folder).embed(["the king"]), atol=1e-6)
+    np.testing.assert_allclose(last, firth.load(folder, firth.SkipGram).embed(["the king"]), atol=1e-6)
 
 
-def test_a_deleted_folder_leaves_the_loaded_model(folder):
+def test_a_deleted_folder_leaves_the_loaded_model(folder, always_checked):
     with serving(models={"model": folder}) as client:
         assert client.post("/embed", json={"inputs": "king"}).status_code == 200
         shutil.rmtree(folder)
-        time.sleep(2 * CHECK_SECONDS)
         assert client.post("/embed", json={"inputs": "king"}).status_code == 200
         assert client.get("/v1/models").json()["data"][0]["created"] == 0
         replace(folder, 6)
-        until(lambda: len(client.post("/embed", json={"inputs": "king"}).json()[0]) == 6)
+        assert until(lambda: len(client.post("/embed", json={"inputs": "king"}).json()[0]) == 6)
 
 
 def test_a_folder_that_is_deleted_before_it_is_loaded_is_unavailable(folder):
@@ -78,18 +86,16 @@ def test_a_folder_that_is_deleted_before_it_is_loaded_is_unavailable(folder):
         assert "'model'" in answer.json()["error"]
         assert str(folder) not in answer.text
         replace(folder, 4)
-        until(lambda: client.post("/embed", json={"inputs": "king"}).status_code == 200)
+        assert until(lambda: client.post("/embed", json={"inputs": "king"}).status_code == 200)
 
 
-def test_a_damaged_folder_leaves_the_loaded_model_and_is_not_tried_again(folder, monkeypatch):
+def test_a_damaged_folder_leaves_the_loaded_model_and_is_not_tried_again(folder, always_checked, monkeypatch):
     models = Models(Settings(models={"model": folder}))
     first = models.get("model")
     assert models.get("model") is first and models.ready("model") is first
     (folder / "config.json").write_text("{")
-    time.sleep(2 * CHECK_SECONDS)
     assert models.get("model") is first
     monkeypatch.setattr("firth.server.models.load", lambda *_, **__: pytest.fail("tried again"))
-    time.sleep(2 * CHECK_SECONDS)
     assert models.get("model") is first and models.ready("model") is first
 
 
@@ -106,14 +112,14 @@ def test_a_model_that_cannot_be_loaded_reports_the_reason(folder):
 def test_a_loaded_model_stays_consistent_when_its_folder_is_replaced(folder):
     models = Models(Settings(models={"model": folder}))
     old = models.get("model")
-    right = firth.load(folder).embed(SENTENCES[:3])
+    right = firth.load(folder, firth.SkipGram).embed(SENTENCES[:3])
     firth.SkipGram(dim=4, epochs=1, min_count=40).fit(SENTENCES).save(folder, overwrite=True)
     np.testing.assert_array_equal(old.embed(SENTENCES[:3]), right)  # with its own vocabulary
 
 
 def test_names_of_models_and_indexes(folder, indexed, tmp_path):
     vectors = tmp_path / "vectors.txt"
-    firth.write_vectors(firth.load(folder).vectors, vectors)
+    firth.write_vectors(firth.load(folder, firth.SkipGram).vectors, vectors)
     models, indexes = parse_paths([str(folder), f"other={folder}", str(vectors), str(indexed)])
     assert list(models) == ["model", "other", "vectors.txt"] and list(indexes) == ["texts"]
     served = Models(Settings(models=models, indexes=indexes))
@@ -144,7 +150,7 @@ def test_the_layout_of_older_sentence_transformers_is_served(tmp_path):
 
 
 def test_an_index_that_grows_is_reopened(folder, tmp_path):
-    model = firth.load(folder)
+    model = firth.load(folder, firth.SkipGram)
     with firth.Index.create(tmp_path / "index", dim=4, model=model, model_path=str(folder)) as index:
         index.add(["a"], model.embed(["the king"]), {"text": ["the king"]})
         with serving(models={"model": folder}, indexes={"index": tmp_path / "index"}) as client:
@@ -154,12 +160,12 @@ def test_an_index_that_grows_is_reopened(folder, tmp_path):
 
             assert count() == 1
             index.add(["b"], model.embed(["the king"]), {"text": ["the king"]})
-            until(lambda: count() == 2)
+            assert until(lambda: count() == 2)
 
 
-def test_a_rebuilt_index_is_opened_when_it_is_complete(folder, tmp_path):
+def test_a_rebuilt_index_is_opened_when_it_is_complete(folder, always_checked, tmp_path):
     """`firth index --overwrite` starts with an empty index; the old one is used until it has finished."""
-    model, path = firth.load(folder), tmp_path / "index"
+    model, path = firth.load(folder, firth.SkipGram), tmp_path / "index"
     served = Models(Settings(indexes={"index": path}))
 
     def begin(key):
@@ -170,21 +176,12 @@ def test_a_rebuilt_index_is_opened_when_it_is_complete(folder, tmp_path):
     with begin("old") as index:
         assert "old" in served.index("index")  # there is no other
         index.add_metadata(finished=True)
-    until(lambda: served.index("index").metadata["finished"])
+    assert until(lambda: served.index("index").metadata["finished"])
     shutil.rmtree(path)
     with begin("new") as index:
-        time.sleep(2 * CHECK_SECONDS)
         assert "old" in served.index("index")
         index.add_metadata(finished=True)
-    until(lambda: "new" in served.index("index"))
-
-
-def until(condition):
-    for _ in range(6000):
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail("it did not happen")
+    assert until(lambda: "new" in served.index("index"))
 
 
 def test_an_index_with_an_invalid_model_path_is_refused(tmp_path):

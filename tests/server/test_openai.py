@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 import numpy as np
 import openai
@@ -10,10 +11,17 @@ import pytest
 from serving import serving
 
 import firth
+from firth.core.embedding import EmbedsTexts
 from firth.transformers.bert_model import BertModel
 from firth.transformers.pooling import Pooling
 
 TEXTS = ["the king was old", "a river", "the king was old"]
+
+
+def opened(path: Path) -> EmbedsTexts:
+    model = firth.load(path)
+    assert isinstance(model, EmbedsTexts)
+    return model
 
 
 @pytest.fixture
@@ -23,7 +31,7 @@ def theirs(client):
 
 @pytest.mark.parametrize("name", ["words", "counts", "bert", "gpt", "tuned", "static"])
 def test_the_openai_client_works_with_any_model(theirs, places, name):
-    right = firth.load(places[name]).embed(TEXTS)
+    right = opened(places[name]).embed(TEXTS)
     vector = theirs.embeddings.create(model=name, input=TEXTS)
     assert [row.index for row in vector.data] == [0, 1, 2] and vector.model == name
     np.testing.assert_allclose([row.embedding for row in vector.data], right, atol=1e-5)
@@ -44,7 +52,7 @@ def test_token_ids_equal_their_text(client, theirs, places, name):
     texts = ["the king", "king the queen"]
     read = client.post("/tokenize", json={"model": name, "inputs": texts, "add_special_tokens": False}).json()
     ids = [[token["id"] for token in tokens] for tokens in read]
-    right = firth.load(places[name]).embed(texts)
+    right = opened(places[name]).embed(texts)
     several = theirs.embeddings.create(model=name, input=ids)
     np.testing.assert_allclose([row.embedding for row in several.data], right, atol=1e-5)
     one = theirs.embeddings.create(model=name, input=ids[0])
@@ -62,7 +70,7 @@ def test_models_are_listed(theirs):
 def test_vectors_are_shortened_by_the_same_rule_as_in_python(places, tmp_path):
     """Vectors ordered by importance or trained for it can be shortened; refusals have the same code as in Python."""
     sentences = [f"the {noun} was {how}" for noun in ("king", "river", "old queen") for how in ("old", "far", "near")]
-    bert = firth.load(places["bert"])
+    bert = firth.load(places["bert"], firth.BERT)
     trained = firth.SentenceEncoder(epochs=1, matryoshka_dims="8").fit(sentences, firth.Run(threads=1), bert)
     models = {"lsa": firth.LSA(dim=5).fit(sentences), "white": bert.whitened(sentences, dim=5), "trained": trained}
     for name, model in models.items():
@@ -73,7 +81,7 @@ def test_vectors_are_shortened_by_the_same_rule_as_in_python(places, tmp_path):
             body = {"model": name, "input": TEXTS, "dimensions": 3}
             answer = client.post("/v1/embeddings", json=body)
             assert answer.status_code == 200, answer.json()
-            rows = firth.load(tmp_path / name if name in models else folders[name]).embed(TEXTS)[:, :3]
+            rows = opened(tmp_path / name if name in models else folders[name]).embed(TEXTS)[:, :3]
             rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
             np.testing.assert_allclose([row["embedding"] for row in answer.json()["data"]], rows, atol=1e-5)
         np.testing.assert_array_equal(trained.shortened(3).embed(TEXTS), trained.embed(TEXTS)[:, :3])
@@ -153,11 +161,11 @@ def test_invalid_json_is_refused(client, body):
 
 def test_the_full_dimension_is_accepted(theirs, places):
     vector = theirs.embeddings.create(model="bert", input="a river", dimensions=32).data[0].embedding
-    np.testing.assert_allclose(vector, firth.load(places["bert"]).embed(["a river"])[0], atol=1e-5)
+    np.testing.assert_allclose(vector, firth.load(places["bert"], firth.BERT).embed(["a river"])[0], atol=1e-5)
 
 
 def test_a_matryoshka_model_supports_fewer_dimensions(places, tmp_path):
-    base = firth.load(places["bert"])
+    base = firth.load(places["bert"], firth.BERT)
     BertModel(firth.SentenceEncoder(matryoshka_dims="8"), base.net, base.tokenizer, Pooling(), {}).save(
         tmp_path / "nested"
     )

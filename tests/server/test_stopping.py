@@ -28,6 +28,7 @@ def started(places, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
+    assert process.stdout is not None
     address = process.stdout.readline().strip()
     yield process, httpx.URL(address).port, tmp_path / "log"
     process.kill()

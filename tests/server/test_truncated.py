@@ -6,13 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
 import httpx
 import pytest
+from serving import until
 
 import firth
 from firth.server.models import open_path
@@ -26,7 +26,7 @@ def copies(places: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
     found = {name: tmp_path / name for name in ("words", "counts", "static", "bert")}
     for name, path in found.items():
         shutil.copytree(places[name], path)
-    vectors = firth.load(places["words"]).vectors
+    vectors = firth.load(places["words"], firth.SkipGram).vectors
     for name in ("vectors.npy", "vectors.safetensors"):
         firth.write_vectors(vectors, tmp_path / name)
         found[name] = tmp_path / name
@@ -49,14 +49,23 @@ def test_served_models_are_not_memory_mapped(copies: dict[str, Path]) -> None:
     opened = {name: open_path(path) for name, path in {**copies, "minilm": minilm}.items()}
     assert len(opened) == 8
     assert not [name for name, path in {**copies, "minilm": minilm}.items() if is_mapped(files_of(path))]
-    mapped = firth.load(copies["words"])
+    mapped = firth.load(copies["words"], firth.SkipGram)
     assert is_mapped(files_of(copies["words"])) and len(mapped.vectors)  # elsewhere it is
+
+
+#: Firth's command line; every use of a model looks at its files.
+ALWAYS_CHECKED = """
+import firth.server.models
+firth.server.models.CHECK_SECONDS = 0.0
+from firth.cli.main import main
+main()
+"""
 
 
 @pytest.fixture
 def server(copies: dict[str, Path], tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
     given = [f"{name}={path}" for name, path in copies.items()]
-    command = [sys.executable, "-m", "firth", "serve", *given, "--port", "0"]
+    command = [sys.executable, "-c", ALWAYS_CHECKED, "serve", *given, "--port", "0"]
     environment = {**os.environ, "PYTHONPATH": SOURCE}
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -84,16 +93,12 @@ def test_requests_are_answered_when_files_are_truncated(
         for file in files_of(path):
             if file.suffix in (".safetensors", ".npy", ".bin"):
                 os.truncate(file, 100)
-    assert {name: embedding(client, name) for name in texts} == before
-    time.sleep(0.5)  # it looks at the files again, and finds some damaged
-    assert {name: embedding(client, name) for name in texts} == before
+    for _ in range(2):  # it looks at the files at each request, and finds some damaged
+        assert {name: embedding(client, name) for name in texts} == before
     assert process.poll() is None
     # A whole model in its place is taken up.
     firth.SkipGram(dim=5, epochs=1).fit(["the king was old"] * 9).save(copies["words"], overwrite=True)
-    end = time.monotonic() + 20
-    while embedding(client, "words") != (200, 5) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert embedding(client, "words") == (200, 5) and process.poll() is None
+    assert until(lambda: embedding(client, "words") == (200, 5)) and process.poll() is None
 
 
 def test_a_model_that_is_truncated_before_its_first_use_is_unavailable(

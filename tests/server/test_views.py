@@ -14,7 +14,9 @@ from gallery import PAIRS, gallery
 from serving import serving
 
 import firth
+from firth.core.model import Attends
 from firth.data.world import World
+from firth.maps.layouts import layout
 from firth.server.workbench import maps, placing
 from firth.tables.latent_space import known_codes
 
@@ -30,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="session")
 def post(made: dict[str, Path]) -> Iterator[Post]:
     with serving(models=made) as client:
-        headers = {"X-Firth-Token": client.settings.token}  # type: ignore[attr-defined]
+        headers = {"X-Firth-Token": client.settings.token}
         yield lambda path, **body: client.post(f"/api/{path}", json=body, headers=headers)
 
 
@@ -41,7 +43,7 @@ def ok_json(answer: httpx.Response) -> Any:
 
 def test_neighbors_in_several_models_and_metrics(post, made):
     result = ok_json(post("neighbors", models=["words", "other"], word="king", k=5))["models"]
-    vectors = firth.load(made["words"]).vectors
+    vectors = firth.load(made["words"], firth.SkipGram).vectors
     for metric, hits in result[0]["hits"].items():
         expected = [(key, round(score, 5)) for key, score in vectors.neighbors("king", 5, metric=metric)]
         assert [(hit["key"], round(hit["score"], 5)) for hit in hits] == expected
@@ -70,7 +72,7 @@ def test_example_keys(made):
 def test_a_table_is_used_if_the_model_has_it(post, made):
     words, films = ok_json(post("neighbors", models=["words", "films"], word="u1", table="users"))["models"]
     assert films["table"] == "users" and words["table"] == "words"
-    users = firth.load(made["films"]).tables["users"]
+    users = firth.load(made["films"], firth.ALS).tables["users"]
     assert [hit["key"] for hit in films["hits"]["cosine"]] == [hit.key for hit in users.neighbors("u1", 10)]
     (main,) = ok_json(post("neighbors", models=["films"], word="film 1"))["models"]
     assert main["table"] == "items" and main["hits"]["cosine"]
@@ -84,7 +86,7 @@ def test_keys_with_digits_are_examples_too(made):
 
 
 def test_a_slow_layout_reports_its_progress(made, monkeypatch):
-    go_on, layout = threading.Event(), maps.layout
+    go_on = threading.Event()
 
     def slow(vectors, method, run):
         run.report.begin("layout", 4, "steps")
@@ -95,7 +97,7 @@ def test_a_slow_layout_reports_its_progress(made, monkeypatch):
     monkeypatch.setattr(maps, "layout", slow)
     monkeypatch.setattr(placing, "WAIT_SECONDS", 0.2)
     with serving(models={"films": made["films"]}) as client:
-        request = {"params": {"of": "model/films/users", "method": "tsne"}}
+        request: dict[str, Any] = {"params": {"of": "model/films/users", "method": "tsne"}}
         request["headers"] = {"X-Firth-Token": client.settings.token}
         for _ in range(2):
             waiting = client.get("/api/map/points", **request)
@@ -118,12 +120,15 @@ def test_an_invalid_layout_is_refused_each_time(made):
 
 def test_neighbors_are_searched_beyond_the_points_of_a_map(made, monkeypatch, tmp_path):
     monkeypatch.setattr(maps, "MAX_POINTS", 5)
-    users = firth.load(made["films"]).tables["users"]
+    users = firth.load(made["films"], firth.ALS).tables["users"]
     with firth.Index.create(tmp_path / "index", dim=users.dim) as index:
         index.add(users.keys, users.matrix, {"text": [f"likes of {key}" for key in users.keys]})
     with serving(models={"films": made["films"]}, indexes={"index": tmp_path / "index"}) as client:
         for of in ("model/films/users", "index/index"):
-            request = {"params": {"of": of, "row": 2, "k": 11}, "headers": {"X-Firth-Token": client.settings.token}}
+            request: dict[str, Any] = {
+                "params": {"of": of, "row": 2, "k": 11},
+                "headers": {"X-Firth-Token": client.settings.token},
+            }
             assert client.get("/api/map/about", **request).json()["rows"] == 5
             near = client.get("/api/map/neighbors", **request).json()["near"]
             assert [one["key"] for one in near] == [hit.key for hit in users.neighbors(users.keys[2], 11)]
@@ -134,7 +139,11 @@ def test_neighbors_are_searched_beyond_the_points_of_a_map(made, monkeypatch, tm
 
 
 def test_words_that_one_model_does_not_have(post, made):
-    rare = next(key for key in firth.load(made["words"]).vectors.keys if key not in firth.load(made["other"]).vectors)
+    rare = next(
+        key
+        for key in firth.load(made["words"], firth.SkipGram).vectors.keys
+        if key not in firth.load(made["other"], firth.SkipGram).vectors
+    )
     known, lacking = ok_json(post("neighbors", models=["words", "other"], word=rare))["models"]
     assert known["hits"] and f"'{rare}'" in lacking["error"]
     typo = ok_json(post("neighbors", models=["words"], word="kingg"))["models"][0]
@@ -143,7 +152,7 @@ def test_words_that_one_model_does_not_have(post, made):
 
 def test_an_analogy_step_by_step(post, made):
     (result,) = ok_json(post("analogy", models=["words"], a="man", b="king", c="woman", k=3))["models"]
-    vectors = firth.load(made["words"]).vectors
+    vectors = firth.load(made["words"], firth.SkipGram).vectors
     assert [hit["key"] for hit in result["answers"]] == [hit.key for hit in vectors.analogy("man", "king", "woman", 3)]
     assert [step["name"] for step in result["steps"]] == ["king", "king − man", "king − man + woman"]
     a, b, c = result["given"]
@@ -160,7 +169,9 @@ def test_attention_and_its_steps(post, made, model, kind):
     text = PAIRS[0].source if kind == "cross" else "the king sees the queen"
     other = PAIRS[0].target if kind == "cross" else None
     result = ok_json(post("attention", model=model, text=text, other=other))
-    expected = firth.load(made[model]).attention(text, other)
+    opened = firth.load(made[model])
+    assert isinstance(opened, Attends)
+    expected = opened.attention(text, other)
     assert result["kind"] == kind and (result["layers"], result["heads"]) == expected.weights.shape[:2]
     np.testing.assert_allclose(np.array(result["weights"]) / result["scale"], expected.weights, atol=6e-5)
     assert len(result["queries"]) == expected.weights.shape[2] and len(result["special"]) == expected.weights.shape[3]
@@ -177,7 +188,7 @@ def test_attention_of_a_pair(post):
 
 def test_senses_of_bank(post, made):
     result = ok_json(post("senses", model="minilm", texts=[*BANKS, " "], word="bank"))
-    expected = firth.load(made["minilm"]).senses(BANKS, "bank")
+    expected = firth.load(made["minilm"], firth.BERT).senses(BANKS, "bank")
     np.testing.assert_allclose(result["distances"], expected.distances, atol=1e-4)
     assert [text["text"][text["begin"] : text["end"]] for text in result["occurrences"]] == ["bank", "bank"]
     assert np.shape(result["trajectories"]["points"]) == np.shape(result["centered"]["points"]) == (7, 2, 2)
@@ -189,7 +200,7 @@ def test_senses_of_bank(post, made):
 
 def test_masked_words_are_predicted(post, made):
     result = ok_json(post("fill", model="bert", text="the [MASK] sleeps in the [MASK]", k=3))["blanks"]
-    expected = firth.load(made["bert"]).fill("the [MASK] sleeps in the [MASK]", 3)
+    expected = firth.load(made["bert"], firth.BERT).fill("the [MASK] sleeps in the [MASK]", 3)
     assert [[each["token"] for each in blank] for blank in result] == [[token for token, _ in row] for row in expected]
 
 
@@ -198,7 +209,7 @@ def test_next_tokens(post, made):
     assert len(result) == 3 and all(len(step["candidates"]) == 4 for step in result)
     second = result[0]["candidates"][1]  # another is taken than the likeliest
     after = ok_json(post("write", model="gpt", prompt="the king", taken=[second["id"]], k=4, temperature=0))["steps"][0]
-    expected = firth.load(made["gpt"]).generate_tokens("the king", [second["id"]], k=4, temperature=0)[0]
+    expected = firth.load(made["gpt"], firth.GPT).generate_tokens("the king", [second["id"]], k=4, temperature=0)[0]
     assert [each["id"] for each in after["candidates"]] == [each.id for each in expected.candidates]
 
 
@@ -206,13 +217,13 @@ def test_answers(post, made):
     row = next(iter(World(seed=21).questions(1)))
     result = ok_json(post("answer", model="answer", question=row.question, passage=row.passage))
     assert row.passage[result["start"] : result["end"]] == result["text"]
-    expected = firth.load(made["answer"]).answer([row.question], [row.passage])[0]
+    expected = firth.load(made["answer"], firth.QuestionAnswerer).answer([row.question], [row.passage])[0]
     assert result["text"] == expected.text
 
 
 def test_latent_codes_are_decoded(post, made):
     result = ok_json(post("latent", model="people"))
-    codes = known_codes(firth.load(made["people"]))
+    codes = known_codes(firth.load(made["people"], firth.VAE))
     assert (result["dim"], result["rows"], result["side"]) == (3, len(codes), None)
     back = np.array(result["center"]) + np.array(result["points"]) @ np.array(result["axes"])
     assert np.abs(back - codes).max() <= np.abs(codes).max()

@@ -200,13 +200,13 @@ def test_lists_of_files_stay_inside_the_root(bench, root):
     (root / "x," / "dev.csv").write_text("source,target\na,b\n", encoding="utf-8")
     (root / "dev.csv").symlink_to(root / "x," / "dev.csv")
     for dev in ("root/x,/dev.csv", "root/dev.csv", "root/rows.csv,../outside.txt"):
-        body = {"method": "seq2seq", "name": "m", "source": "root/rows.csv", "data": {"source": "id", "target": "text"}}
-        body["data"]["dev"] = dev
+        data = {"source": "id", "target": "text", "dev": dev}
+        body = {"method": "seq2seq", "name": "m", "source": "root/rows.csv", "data": data}
         assert bench.post("/api/train", json=body).status_code in (400, 404), dev
-    folder, data = root.resolve() / "m", root.resolve() / "rows.csv"
-    inside, outside = f"{data},{data}", f"{data},{root.parent.resolve() / 'outside.txt'}"
+    folder, rows = root.resolve() / "m", root.resolve() / "rows.csv"
+    inside, outside = f"{rows},{rows}", f"{rows},{root.parent.resolve() / 'outside.txt'}"
     for dev, allowed in ((inside, True), (outside, False)):
-        typed = f"firth train seq2seq {data} --dev={dev} -o {folder} --json"
+        typed = f"firth train seq2seq {rows} --dev={dev} -o {folder} --json"
         assert bool(own_arguments(workspace, folder, typed)) == allowed
 
 
@@ -269,7 +269,7 @@ def test_path_options_are_relative_to_the_root(bench, root):
 def test_fine_tuning_and_distillation_take_the_base_model_first(bench, root):
     workspace = bench.app.state.workspace
     base, data = str(workspace.models.path("words")), str(workspace.source("root/rows.csv"))
-    columns = {"column": "text", "label": "year"}
+    columns: dict[str, bool | str] = {"column": "text", "label": "year"}
     tuned = TrainBody(method="text_classifier", name="m", source="root/rows.csv", data=columns, start="words")
     assert arguments(workspace, tuned)[:4] == ["finetune", "text_classifier", base, data]
     small = TrainBody(method="distil", name="m", source="root/rows.csv", start="words")

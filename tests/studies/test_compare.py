@@ -227,9 +227,14 @@ def test_repeated_targets_are_removed():
 # ---- the recommendation ----
 
 
-def comparison(sizes, *measures, speeds=()):
-    speeds = dict(speeds)
-    metadata = {name: ModelMetadata(size, 10, math.nan, speeds.get(name, math.nan)) for name, size in sizes.items()}
+def comparison(sizes, *measures, speeds=(), memory=(), training=()):
+    speeds, memory, training = dict(speeds), dict(memory), dict(training)
+    metadata = {
+        name: ModelMetadata(
+            size, 10, math.nan, speeds.get(name, math.nan), memory.get(name, 0), training.get(name, math.nan)
+        )
+        for name, size in sizes.items()
+    }
     return Comparison(metadata, measures, {}, "", ())
 
 
@@ -252,6 +257,25 @@ def test_the_smallest_of_similarly_fast_models_is_recommended():
         result = recommend(comparison({"large": 9000, "small": 5000}, same, speeds=speeds))
         assert result.startswith("Use small: ")
         assert result.endswith("small is as good as large within the interval and smaller (5.0 kB, not 9.0 kB).")
+
+
+def test_memory_and_then_training_time_decide_between_similarly_fast_models():
+    values = np.random.default_rng(0).random(50)
+    same = make_measure("x", "x", {"a": values, "b": values})
+    speeds = {"a": 100, "b": 120}
+
+    def recommended(**costs):
+        return recommend(comparison({"a": 2000, "b": 1000}, same, speeds=speeds, **costs))
+
+    result = recommended(memory={"a": 4000, "b": 9000}, training={"a": 500.0, "b": 1.0})
+    assert result.startswith("Use a: ") and result.endswith("needs less memory (4.0 kB, not 9.0 kB).")
+    result = recommended(memory={"a": 6000, "b": 9000}, training={"a": 1.0, "b": 500.0})
+    assert result.startswith("Use a: ") and result.endswith("was trained in less time (1.0 s, not 500.0 s).")
+    for unknown in ({"memory": {"a": 4000}}, {"training": {"a": 1.0}}, {"memory": {"a": 6000, "b": 9000}}):
+        assert recommended(**unknown).endswith("smaller (1.0 kB, not 2.0 kB)."), unknown
+    assert recommended(memory={"a": 1, "b": 9000}).startswith("Use a: ")
+    faster = comparison({"a": 1, "b": 1}, same, speeds={"a": 100, "b": 300}, memory={"a": 1, "b": 9000})
+    assert recommend(faster).startswith("Use b: ")
 
 
 def test_reasons_for_no_recommendation():

@@ -16,7 +16,7 @@ from refusing import refuses
 
 import firth
 from firth import FirthError, Run
-from firth.core.model import Model, Parts
+from firth.core.model import HasVectors, Model, Parts
 from firth.core.options import option
 from firth.data.labeled_texts import LabeledTexts
 from firth.data.splits import split
@@ -44,7 +44,7 @@ def test_the_best_options_are_found_and_saved(tmp_path):
     assert result.best.options == {"dim": 12, "window": 3} and result.best.score == 0
     assert result.ended == "Every combination was tried" and len(result.trials) == 7
     assert result.trials[0].options == {}  # the method as given
-    assert result.model.vectors.dim == 12
+    assert isinstance(result.model, HasVectors) and result.model.vectors.dim == 12
     firth.verify(tmp_path / "s" / "best")
     assert sorted(path.name for path in (tmp_path / "s").iterdir()) == ["best", "lock", "sweep.json"]
     assert result.test.scores["best"].value == 0 and result.test.scores["default"].value == -4
@@ -62,10 +62,11 @@ def test_the_same_call_resumes_and_another_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("firth.studies.sweeping.train", lambda *_, **__: pytest.fail("trained again"))
     again = sweep(FEW, TEXT, task, tmp_path / "s", space=space, budget=60)
     assert [trial.to_json() for trial in again.trials] == [trial.to_json() for trial in first.trials]
-    for other, reason in (
+    others: list[tuple[dict[str, Any], str]] = [
         ({"space": {"dim": [8, 13]}}, "dim was [8, 12], now [8, 13]"),
         ({"run": Run(seed=2)}, "seed was 1, now 2"),
-    ):
+    ]
+    for other, reason in others:
         with refuses("other_run", folder=tmp_path / "s", reason=reason):
             sweep(FEW, TEXT, task, tmp_path / "s", **{"space": space, **other})
     (tmp_path / "mine").mkdir()
@@ -80,13 +81,18 @@ def test_overwrite_removes_earlier_trials(tmp_path):
     task = one_number(lambda method: method.dim)
     sweep(FEW, TEXT, task, tmp_path / "s", space={"dim": [8, 12]}, budget=60)
     result = sweep(FEW, TEXT, task, tmp_path / "s", space={"dim": [6]}, budget=60, overwrite=True)
+    assert isinstance(result.model, HasVectors)
     assert len(result.trials) == 2 and result.model.vectors.dim == 10
 
 
 def test_the_test_score_is_independent_of_the_selection(tmp_path):
     """With random scores on both parts, the best on dev is not the best on test."""
     luck = np.random.default_rng(0).normal(size=(2, 65))
-    dev, test = (Part(1, lambda model, row=row: np.array([row[model.method.dim]])) for row in luck)
+
+    def part(row):
+        return Part(1, lambda model: np.array([row[model.method.options()["dim"]]]))
+
+    dev, test = map(part, luck)
     result = sweep(
         FEW, TEXT, Task("luck", "luck", dev, test, "luck"), tmp_path / "s", space={"dim": [*range(4, 20)]}, budget=60
     )
@@ -197,6 +203,7 @@ def test_a_kill_before_the_best_model_is_moved(slow, tmp_path):
     shutil.copytree(folder / "best", folder / "trial")
     firth.train(Slow(value=1.0), None, folder / "best", overwrite=True)
     result = sweep(Slow(), None, slow, folder, space={"value": [2.0]}, budget=30)
+    assert isinstance(result.model.method, Slow)
     assert result.model.method.value == 2 and not (folder / "trial").exists()
 
 
@@ -223,6 +230,7 @@ def test_a_range_and_a_list_are_different_spaces(slow, tmp_path):
 def test_default_ranges():
     space = search_space(firth.SkipGram(), None)
     assert space["dim"] == Between(33, 300) and space["learning_rate"] == Between(0.025 / 3, 0.025 * 3)
+    assert isinstance(space["subsample"], Between)
     assert space["window"] == Between(1, 15) and space["subsample"].high <= 1
     assert not {"loss", "lowercase", "tokenizer", "phrases", "held_out"} & set(space)
     assert search_space(firth.SkipGram(), {"loss": None})["loss"] == ("negative", "hierarchical", "softmax")
@@ -236,9 +244,11 @@ def test_drawn_options_are_in_range_reproducible_and_distinct():
     )
 
     def some(seed):
-        tried = []
+        tried = list[dict[str, Any]]()
         for _ in range(60):
-            tried.append(next_options(method, space, seed, tried))
+            options = next_options(method, space, seed, tried)
+            assert options is not None
+            tried.append(options)
         return tried
 
     one = some(1)
@@ -332,8 +342,10 @@ def test_tasks_distinguish_a_trained_model_from_random_vectors(learned, untraine
 def test_dev_and_test_are_disjoint_and_depend_on_the_seed(learned, tmp_path):
     (tmp_path / "pairs.tsv").write_text("".join(f"river\tbank\t{score}\n" for score in range(50)))
     one = tasks.similarity_task(tmp_path / "pairs.tsv")
+    assert one.dev.truth is not None and one.test.truth is not None
     assert sorted([*one.dev.truth, *one.test.truth]) == list(range(50)) and one.dev.items == 25
     other = tasks.similarity_task(tmp_path / "pairs.tsv", seed=2)
+    assert other.dev.truth is not None
     assert sorted(one.dev.truth) != sorted(other.dev.truth) and one.identity != other.identity
     assert one.identity == tasks.similarity_task(tmp_path / "pairs.tsv").identity
 
@@ -407,11 +419,12 @@ def known_words(model):
 
 
 def test_a_sweep_with_a_tokenizer_function(tmp_path):
-    part = Part(20, lambda model: np.full(20, float(known_words(model)) + model.method.dim))
+    part = Part(20, lambda model: np.full(20, float(known_words(model)) + model.method.options()["dim"]))
     method = firth.SkipGram(dim=10, epochs=1, min_count=1, tokenizer=by_blank)
-    settings = {"space": {"dim": [8, 12]}, "budget": 60}
+    settings: dict[str, Any] = {"space": {"dim": [8, 12]}, "budget": 60}
     result = sweep(method, TEXT, Task("known", "known words", part, part, "known"), tmp_path / "s", **settings)
     assert result.best.options == {"dim": 12} and result.test.scores["best"].value == 14
+    assert isinstance(result.model.method, firth.SkipGram)
     assert result.model.method.tokenizer is by_blank and known_words(result.model) == 2
     with refuses("invalid_value", name="tokenizer", got=by_blank):
         search_space(method, {"tokenizer": ["words", by_blank]})

@@ -12,6 +12,7 @@ import firth
 from firth.core.sketch import KEY
 from firth.data.world import World
 from firth.studies import write_report
+from firth.transformers.bert_model import BertModel
 
 ROWS = [(document.text, document.label) for document in World(seed=4).topics(240)]
 ONE = firth.Run(threads=1)
@@ -107,7 +108,8 @@ def test_derived_networks_inherit_the_training_rows(tmp_path):
     examples = firth.Examples(table, text="text", label="topic")
     tuned = firth.TextClassifier(epochs=1).fit(examples, ONE, tiny.tiny_bert())
     tuned.save(tmp_path / "tuned")
-    opened = firth.load(tmp_path / "tuned")
+    opened = firth.load(tmp_path / "tuned", firth.TextClassifier)
+    assert isinstance(opened.base, BertModel)
     models = {
         "tuned": opened,
         "encoder": opened.base,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -31,7 +33,14 @@ def test_a_linear_autoencoder_finds_the_subspace_of_pca(tied):
     Training starts from random weights, because `fit` would initialize the network from PCA."""
     random = np.random.default_rng(5)
     rows = random.normal(size=(400, 2)) @ random.normal(size=(2, 6)) * 3 + random.normal(size=(400, 6)) + 7
-    settings = {"dim": 2, "hidden_sizes": "", "numeric": "common", "weight_decay": 0.0, "held_out": 0.0, "tied": tied}
+    settings: dict[str, Any] = {
+        "dim": 2,
+        "hidden_sizes": "",
+        "numeric": "common",
+        "weight_decay": 0.0,
+        "held_out": 0.0,
+        "tied": tied,
+    }
     method = firth.Autoencoder(**settings, epochs=500, batch_size=400, learning_rate=0.02, schedule="linear")
     layout, table = prepare_table(method, rows, RUN, None)
     with torch.random.fork_rng(devices=[]):
@@ -83,7 +92,7 @@ def test_it_reconstructs_better_than_pca_of_the_same_dim(rows, dim):
     assert squared_error(model, train) < squared_error(pca, train)
 
 
-def mixed(n: int = 200) -> dict[str, list]:
+def mixed(n: int = 200) -> dict[str, list[Any]]:
     """`b` is −2a and `color` is the sign of a; both have missing cells."""
     random = np.random.default_rng(8)
     a = random.normal(size=n)
@@ -99,10 +108,10 @@ def mixed(n: int = 200) -> dict[str, list]:
 def test_missing_cells_are_predicted_from_the_others(category):
     """The truth is b = −2a and color = sign(a); a prediction that ignores a has the variance of b, 4, as its error."""
     data = mixed()
-    model = firth.Autoencoder(
+    method = firth.Autoencoder(
         dim=2, hidden_sizes="32", categorical=category, denoise=0.2, epochs=80, learning_rate=0.01
     )
-    model = model.fit(data, RUN)
+    model = method.fit(data, RUN)
     incomplete = {"a": [1.5, -1.5], "b": [None, None], "color": [None, None]}
     filled = model.reconstruct(incomplete).to_dict()
     np.testing.assert_allclose(filled["b"], [-3, 3], atol=1.3)
@@ -140,7 +149,7 @@ def test_compressed_vectors_have_their_keys(tmp_path):
     assert isinstance(reconstructed, Vectors) and reconstructed.keys == vectors.keys
     assert ((reconstructed.matrix - vectors.matrix) ** 2).mean() < 0.1 * vectors.matrix.var()
     model.save(tmp_path / "m")
-    np.testing.assert_array_equal(firth.load(tmp_path / "m").vectors["w7"], model.vectors["w7"])
+    np.testing.assert_array_equal(firth.load(tmp_path / "m", firth.Autoencoder).vectors["w7"], model.vectors["w7"])
     non_finite = Vectors(["a", "b"], [[1.0, np.nan], [2.0, 3.0]])
     with refuses("non_finite", key="a"):
         firth.Autoencoder(dim=1, epochs=1).fit(non_finite)
@@ -236,7 +245,7 @@ def test_conflicting_options_are_refused():
 
 def test_continuing_from_a_model():
     data = mixed()
-    settings = {"dim": 1, "hidden_sizes": "8", "epochs": 5}
+    settings: dict[str, Any] = {"dim": 1, "hidden_sizes": "8", "epochs": 5}
     first = firth.Autoencoder(**settings).fit(data, RUN)
     second = firth.Autoencoder(**settings).fit(data, RUN, start=first)
     assert second.training["held_out_loss"] < first.training["held_out_loss"]
@@ -251,4 +260,4 @@ def test_vectors_of_start_that_the_data_lacks_are_counted():
     with warns_code("missing_points") as issued:
         continued = firth.Autoencoder(dim=2, epochs=1).fit(data, start=first)
     assert [(note.code, str(note).split()[0]) for note in issued] == [("missing_points", "20")]
-    assert continued.points.keys == data.keys
+    assert continued.points is not None and continued.points.keys == data.keys

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, S
 
 import firth
 from firth import Binary, MinMax, OneHot, Ordinal, Run, Standardize, Table, Tokens, Vocabulary
+from firth.tables.encoder_model import EncoderModel
 
 ENCODERS = (OneHot, Ordinal, Binary, Standardize, MinMax)
 MIXED = {"color": ["red", None, "blue", "red"], "age": [1.0, None, 2.5, 4.0], "member": [True, False, None, True]}
@@ -84,7 +87,8 @@ def test_inverse_and_saved_model_give_the_table_back(method, tmp_path):
     assert model.inverse(rows).to_dict() == MIXED
     model.save(tmp_path / "model")
     loaded = firth.load(tmp_path / "model")
-    assert loaded.method == method and loaded.training == model.training == {**model.training, "rows": 4, "columns": 3}
+    assert isinstance(loaded, EncoderModel) and loaded.method == method
+    assert loaded.training == model.training == {**model.training, "rows": 4, "columns": 3}
     np.testing.assert_array_equal(loaded.embed(MIXED), model.embed(MIXED))
     assert loaded.inverse(rows).to_dict() == MIXED and model.embed(MIXED).dtype == np.float32
 
@@ -111,7 +115,7 @@ def test_integers_beyond_float_precision_stay_distinct(tmp_path):
     ids = {"id": [2**53, 2**53 + 1, -(2**62)]}
     model = Ordinal(numeric="encode").fit(ids)
     model.save(tmp_path / "model")
-    loaded = firth.load(tmp_path / "model")
+    loaded = firth.load(tmp_path / "model", Ordinal)
     assert (
         loaded.transform(ids).tolist() == [[0], [1], [2]]
         and loaded.inverse([[1], [2]]).to_dict()["id"] == ids["id"][1:]
@@ -233,8 +237,9 @@ def test_infinities_are_refused():
 
 
 def test_empty_tables():
+    tables: list[Any] = [[], {"a": []}, np.zeros((0, 2))]
     for kind in ENCODERS:
-        for data in ([], {"a": []}, np.zeros((0, 2))):
+        for data in tables:
             with refuses("too_few", method=kind.__name__):
                 kind().fit(data)
         model = kind().fit(MIXED)

@@ -58,6 +58,7 @@ def test_known_codes_are_those_of_the_data_or_the_stored_ones(model):
     with refuses("unsupported_model"):
         known_codes(plain)
     points = firth.Autoencoder(dim=2, epochs=1).fit(firth.Vectors(["a", "b", "c"], np.eye(3)), RUN)
+    assert points.points is not None
     np.testing.assert_array_equal(known_codes(points), points.points.matrix)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -57,7 +59,7 @@ def test_vectors_keep_their_keys(tmp_path):
     np.testing.assert_allclose(model.vectors.matrix, model.transform(vectors), atol=1e-6)
     assert list(model.tables) == ["points", "columns"] and model.vectors.keys == ["a", "b", "c"]
     model.save(tmp_path / "m")
-    loaded = firth.load(tmp_path / "m")
+    loaded = firth.load(tmp_path / "m", firth.PCA)
     np.testing.assert_array_equal(loaded.embed(vectors), model.embed(vectors))
     np.testing.assert_array_equal(loaded.vectors["b"], model.vectors["b"])
     assert loaded.vectors.keys == ["a", "b", "c"] and loaded.training == model.training
@@ -83,7 +85,8 @@ def test_invalid_input_is_refused():
         PCA(dim=3).fit(table)
     with refuses("too_few", got=(1, 2)):
         PCA(dim=1).fit([[1, 2]])
-    for empty in ([], {"a": []}, np.zeros((3, 0))):
+    tables: list[Any] = [[], {"a": []}, np.zeros((3, 0))]
+    for empty in tables:
         with refuses("too_few"):
             PCA().fit(empty)
     for value, got in ((None, np.nan), (np.inf, np.inf), (np.nan, np.nan)):

@@ -34,7 +34,8 @@ def initialized(method: Any, data: Any) -> AutoencoderModel:
     return AutoencoderModel(method, layout, net, {})
 
 
-def matrix(table: Table) -> np.ndarray:
+def matrix(table: Table | firth.Vectors) -> np.ndarray:
+    assert isinstance(table, Table)
     return np.stack([table.numbers(name) for name in table.names], axis=1)
 
 
@@ -91,11 +92,13 @@ def test_a_vae_is_initialized_from_probabilistic_pca():
     rows = nonlinear_rows(400)
     rows /= rows.std(axis=0)
     net = initialized(firth.VAE(dim=3, numeric="keep"), rows).net
+    assert isinstance(net.decoder.straight, torch.nn.Linear)
     outward = net.decoder.straight.weight.detach().numpy()
     peer = sklearn.decomposition.PCA(3).fit(rows)
     ours = outward @ outward.T + peer.noise_variance_ * np.eye(8)
     np.testing.assert_allclose(ours, peer.get_covariance(), atol=1e-4)
     code = net.encode(torch.from_numpy(rows), torch.zeros(400, 0, dtype=torch.long))
+    assert code.logvar is not None
     total = code.mean.var(dim=0) + torch.exp(code.logvar).mean(
         dim=0
     )  # of the aggregate posterior, which matches the prior
@@ -133,6 +136,7 @@ def lost(table: Table, dim: int, seed: int) -> tuple[float, float]:
     rows = encoder.transform(test)
     model = firth.Autoencoder(dim=dim, epochs=40).fit(train, RUN)
     (_, pca), *_ = linear_codes(encoder, train, rows, dim)
+    assert pca.rebuilt is not None
     return lost_variance(rows, encoder.transform(model.reconstruct(test))), lost_variance(rows, pca.rebuilt)
 
 

@@ -42,8 +42,10 @@ def test_logistic_regression_equals_scikit_learn(monkeypatch):
     theirs = LogisticRegression(C=baselines.LOGISTIC_C, tol=1e-8, max_iter=5000).fit(x, IDS)
     ours = x @ weights + bias
     expected = theirs.decision_function(x)
-    centered = [scores - scores.mean(axis=1, keepdims=True) for scores in (ours, expected)]  # softmax ignores offsets
-    np.testing.assert_allclose(*centered, atol=0.05)
+    first, second = (
+        scores - scores.mean(axis=1, keepdims=True) for scores in (ours, expected)
+    )  # softmax ignores offsets
+    np.testing.assert_allclose(first, second, atol=0.05)
     assert (ours.argmax(axis=1) == expected.argmax(axis=1)).all()
 
 
@@ -75,8 +77,10 @@ def test_pairs_are_compared_by_shared_words():
     sides = [[" ".join(f"w{n}" for n in rng.integers(0, 40, 5)) for _ in range(300)] for _ in range(2)]
     same = np.arange(300) % 2
     pairs = [(a, a if equal else b) for a, b, equal in zip(*sides, same, strict=True)]
-    parts = [Raw(pairs[part], same[part], np.zeros((300, 0))[part]) for part in (slice(0, 200), slice(200, 300))]
-    comparison = compare_texts(*parts, np.zeros(100, np.int64), 2, "accuracy", 1)
+    train, held_out = (
+        Raw(pairs[part], same[part], np.zeros((300, 0))[part]) for part in (slice(0, 200), slice(200, 300))
+    )
+    comparison = compare_texts(train, held_out, np.zeros(100, np.int64), 2, "accuracy", 1)
     assert comparison.baselines["tf-idf + logistic regression"] > 0.95 and (comparison.learned, comparison.weaker) == (
         False,
         True,
@@ -85,11 +89,11 @@ def test_pairs_are_compared_by_shared_words():
 
 def test_numbers_are_compared_with_the_mean_and_ridge_regression():
     y = np.array([float(text.count("the")) for text in TEXTS])
-    parts = [Raw(TEXTS[part], y[part], NONE[part]) for part in (slice(0, 200), slice(200, 240))]
-    comparison = compare_texts(*parts, y[200:], 0, "pearson", 1)
+    train, held_out = (Raw(TEXTS[part], y[part], NONE[part]) for part in (slice(0, 200), slice(200, 240)))
+    comparison = compare_texts(train, held_out, y[200:], 0, "pearson", 1)
     assert comparison.score == pytest.approx(1) and comparison.learned is True
     assert comparison.baselines["mean"] == 0 and comparison.baselines["tf-idf + ridge regression"] > 0.3
-    assert compare_texts(*parts, np.zeros(40), 0, "spearman", 1).learned is False
+    assert compare_texts(train, held_out, np.zeros(40), 0, "spearman", 1).learned is False
 
 
 def test_a_comparison_needs_enough_rows_and_a_clear_difference():

@@ -113,7 +113,7 @@ def test_divergence_is_an_error(trained: tuple[Path, dict[str, Any]]) -> None:
 
 def test_files_equal_those_of_the_cpu_and_load_without_a_gpu(trained: tuple[Path, dict[str, Any]]) -> None:
     folder, _ = trained
-    gpu, cpu = (firth.load(folder / name) for name in ("gpu", "cpu"))
+    gpu, cpu = (firth.load(folder / name, firth.SkipGram) for name in ("gpu", "cpu"))
     assert sorted(path.name for path in (folder / "gpu").iterdir()) == sorted(
         path.name for path in (folder / "cpu").iterdir()
     )
@@ -174,12 +174,13 @@ def test_fewer_programs_run_when_each_changes_more() -> None:
 
     def programs(rows: int, window: int = 5, rate: float = 0.05, exponent: float = 1.0, **settings: Any) -> int:
         counts = (10_000_000 / np.arange(1, rows + 1) ** exponent).astype(np.int64)
+        weights = np.power(counts, 0.75, dtype=np.float64)
         task = kernel.Task(
             ids=np.zeros(1, np.int32), starts=np.array([0, 1]), inputs=kernel.new_table(rows, 4),
             outputs=kernel.new_table(rows, 4), keep=kernel.keep_thresholds(counts, 1e-3),
-            noise=kernel.alias_table(counts**0.75), paths=kernel.no_paths(), window=window, **settings,
+            noise=kernel.alias_table(weights), paths=kernel.no_paths(), window=window, **settings,
         )  # fmt: skip
-        return stable_programs(task, counts, counts**0.75, rate)
+        return stable_programs(task, counts, weights, rate)
 
     assert programs(80_000, exponent=0.5) == MAX_PROGRAMS  # many rows of similar frequency
     assert programs(640) <= 640 // 64

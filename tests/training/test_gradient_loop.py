@@ -17,11 +17,13 @@ from breaking import Breaks
 from refusing import refuses
 
 from firth.core.run import Run
-from firth.nets.transformer import Decoder, Size
+from firth.nets.architecture import Architecture
+from firth.nets.transformer import Decoder
 from firth.training.gradient_loop import PREFETCHED_BATCHES
 from firth.training.network_options import GradientOptions
 from firth.training.optimizers import rate_share
-from firth.transformers.language_modeling import LanguageTraining, Sampling, generate_ids
+from firth.transformers.generation import Sampling, engine_of, generate_ids
+from firth.transformers.language_modeling import LanguageTraining
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +43,7 @@ def counting(length: int = 4000) -> np.ndarray:
 
 def training(run: Run, ids: np.ndarray | None = None, held_out: float = 0.1, **options) -> LanguageTraining:
     torch.manual_seed(0)
-    size = Size(layers=1, dim=32, heads=2, max_positions=16, dropout=options.pop("dropout", 0.0))
+    size = Architecture(layers=1, dim=32, heads=2, max_positions=16, dropout=options.pop("dropout", 0.0))
     settings = {"epochs": 3, "batch_tokens": 128, "learning_rate": 1e-2} | options
     return LanguageTraining(
         Options(**settings), Decoder(10, size), counting() if ids is None else ids, 16, held_out, "data", run
@@ -54,8 +56,10 @@ def weights(task: LanguageTraining) -> bytes:
 
 def answers(task: LanguageTraining) -> np.ndarray:
     """The logits for some tokens. Weights without any effect, such as the biases of keys, may differ."""
+    net = task.net
+    assert isinstance(net, Decoder)
     with torch.no_grad():
-        return task.net.logits(task.net(torch.arange(10)[None])).numpy()
+        return np.asarray(net.logits(net(torch.arange(10)[None])).numpy())
 
 
 def test_a_step_has_at_least_batch_tokens():
@@ -69,7 +73,9 @@ def test_a_predictable_sequence_is_learned():
     metrics = task.go()
     assert metrics["held_out_loss"] < 0.05 < math.log(10) and metrics["perplexity"] < 1.06
     assert metrics["epochs"][0]["loss"] > metrics["epochs"][-1]["loss"] and metrics["steps"] > 60
-    assert list(generate_ids(task.net, 10, [3, 4], 8, Sampling(temperature=0), False)) == [5, 6, 7, 8, 9, 0, 1, 2]
+    assert isinstance(task.net, Decoder)
+    tokens = generate_ids(engine_of(task.net, 10), [3, 4], 8, Sampling(temperature=0), False)
+    assert list(tokens) == [5, 6, 7, 8, 9, 0, 1, 2]
     assert not task.net.training
 
 

@@ -8,11 +8,13 @@ import warnings
 
 import numpy as np
 import pytest
+from pytest import approx
 
 import firth
 from firth.core.errors import FirthWarning
 from firth.data.vocabulary import automatic_min_count
 from firth.data.world import World
+from firth.recommenders.rating_factors import compare_ratings
 from firth.training.network_options import automatic_batch
 from firth.words.window_training import automatic_epochs
 
@@ -177,3 +179,38 @@ def test_a_translator_is_compared_with_token_frequencies():
 def test_continuing_from_a_trained_model_is_not_noted(texts):
     first = firth.SkipGram(dim=8).fit(texts)
     assert codes(lambda: firth.SkipGram(dim=8, epochs=1, learning_rate=1e-9).fit(texts, start=first)) == []
+
+
+# ---- ratings ----
+
+
+def stars(users):
+    rows = World(seed=11).ratings(users, 60, 20)
+    return [
+        (str(user), str(item), float(rating))
+        for user, item, rating in zip(rows.users, rows.items, rows.ratings, strict=True)
+    ]
+
+
+def test_rating_factors_report_their_held_out_error_with_baselines():
+    """The final model is trained on all ratings; the error is that of one trained without the held-out ratings."""
+    ratings = stars(150)
+    model = firth.RatingFactors(dim=8).fit(ratings)
+    score = model.training["held_out_score"]
+    assert score["metric"] == "rmse" and list(score["baselines"]) == ["mean", "user and item biases"]
+    assert score["score"] < score["baselines"]["user and item biases"] < score["baselines"]["mean"]
+    assert score["learned"] is True and score["weaker"] is False
+    assert score["rows"] == pytest.approx(0.1 * model.training["pairs"], rel=0.1)
+    alone = firth.RatingFactors(dim=8, held_out=0.0).fit(ratings)
+    assert "held_out_score" not in alone.training
+    np.testing.assert_array_equal(model.tables["users"].matrix, alone.tables["users"].matrix)
+
+
+def test_rating_factors_of_noise_learn_nothing():
+    random = np.random.default_rng(4)
+    noise = [(f"u{user}", f"i{item}", float(random.integers(1, 6))) for user in range(60) for item in range(20)]
+    assert "nothing_learned" in codes(lambda: firth.RatingFactors(dim=8).fit(noise))
+    ratings = random.normal(3, 1, 50)
+    comparison = compare_ratings(ratings, ratings + random.normal(0, 0.5, 50), 3.0, ratings + 0.1)
+    assert comparison.learned and comparison.weaker and comparison.baselines["user and item biases"] == approx(0.1)
+    assert comparison.baselines["mean"] == approx(np.sqrt(np.mean((ratings - 3) ** 2)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from refusing import refuses
@@ -15,7 +17,14 @@ PAIRS = list(World(seed=4).translations(60))
 
 @pytest.fixture(scope="module")
 def models():
-    settings = {"layers": 2, "dim": 8, "heads": 2, "epochs": 1, "vocabulary_size": 300, "context_length": 80}
+    settings: dict[str, Any] = {
+        "layers": 2,
+        "dim": 8,
+        "heads": 2,
+        "epochs": 1,
+        "vocabulary_size": 300,
+        "context_length": 80,
+    }
     pairs = firth.TranslationPairs(PAIRS)
     return {
         "bert": tiny_bert(lively=True),

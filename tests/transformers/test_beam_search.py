@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 
+from firth.nets.architecture import Architecture
 from firth.nets.recurrent import RecurrentTranslator
-from firth.nets.transformer import EncoderDecoder, Size
+from firth.nets.transformer import EncoderDecoder
 from firth.transformers.beam_search import RecurrentDecoder, TransformerDecoder, beam_search
+from firth.transformers.decoding import Decoding
 
 PAD, BEGIN, END, VOCABULARY, LIMIT = 0, 1, 2, 11, 9
 SOURCES = [[3, 4, 5, 6, END], [7, END], [8, 9, 10, END], [3, 3, 3, 3, 3, 3, END]]
@@ -18,12 +21,16 @@ torch.set_num_threads(1)  # nets this small only wait for a second thread
 
 def new_net(kind: str, seed: int = 0):
     torch.manual_seed(seed)
+    net: RecurrentTranslator | EncoderDecoder
     if kind == "lstm":
         net = RecurrentTranslator(VOCABULARY, VOCABULARY, 16, layers=2, tied=True)
         gain = 3.0
     else:
         net = EncoderDecoder(
-            VOCABULARY, VOCABULARY, Size(layers=2, dim=16, heads=2, max_positions=16, positions="sinusoidal"), tied=True
+            VOCABULARY,
+            VOCABULARY,
+            Architecture(layers=2, dim=16, heads=2, max_positions=16, positions="sinusoidal"),
+            tied=True,
         )
         gain = 2.0
     with torch.no_grad():
@@ -43,7 +50,8 @@ def next_scores(net, source: list[int], prefix: list[int]) -> list[float]:
 
 
 def slow_search(net, source: list[int], beam: int, alpha: float) -> tuple[list[int], float, bool]:
-    active, finished = [(0.0, [])], []
+    active: list[tuple[float, list[int]]] = [(0.0, [])]
+    finished: list[Any] = []
     for length in range(1, LIMIT + 1):
         divisor = ((5 + length) / 6) ** alpha
         extended = [
@@ -69,7 +77,8 @@ def search(net, sources: list[list[int]], beam: int, alpha: float):
     decoder_class = RecurrentDecoder if isinstance(net, RecurrentTranslator) else TransformerDecoder
     with torch.inference_mode():
         decoder = decoder_class(net, ids, ids != PAD, beam, LIMIT)
-    return beam_search(decoder, [LIMIT] * len(sources), beam, alpha, BEGIN, END, torch.tensor([PAD, BEGIN]))
+    how = Decoding(BEGIN, END, PAD, beam, alpha, never=(PAD, BEGIN))
+    return beam_search(decoder, [LIMIT] * len(sources), how, ids.device)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.8])

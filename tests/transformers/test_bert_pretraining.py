@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,13 +24,14 @@ from firth.data.sentences import read_sentences
 from firth.data.subwords import WordPiece
 from firth.data.world import World
 from firth.nets.attention import Packed, attend_packed
-from firth.nets.bert import Bert
-from firth.transformers import huggingface_bert as bert_files
+from firth.nets.encoder import Encoder
 from firth.transformers.bert_model import size_of
 from firth.transformers.bert_pretraining import Pretraining, pretrain_bert, split
+from firth.transformers.families.bert import BERT
+from firth.transformers.families.encoders import encoder_config, write_encoder
 
 DOCUMENTS = [document.text for document in World(seed=4).topics(40)]
-TINY = {
+TINY: dict[str, Any] = {
     "layers": 2,
     "dim": 16,
     "heads": 2,
@@ -45,7 +48,7 @@ def training(run: Run = ALONE, texts=DOCUMENTS, **options) -> Pretraining:
     tokenizer = WordPiece(size=method.vocabulary_size).train(texts, Run(threads=1))
     torch.manual_seed(0)
     next_sentence = method.next_sentence
-    net = Bert(256, size_of(method), pooler=next_sentence, next_sentence=next_sentence)
+    net = Encoder(256, size_of(method), pooler=next_sentence, next_sentence=next_sentence)
     return Pretraining(method, net, read_sentences(tokenizer, texts, Run(threads=1)), tokenizer, run)
 
 
@@ -75,10 +78,10 @@ def test_loss_and_gradients_are_hugging_faces():
     task = training()
     batch = task.batches()[0]
     tensors = task.load(batch.what)
-    config = transformers.BertConfig(**bert_files.config_of(task.net))
+    config = transformers.BertConfig(**encoder_config(BERT, task.net))
     config.hidden_dropout_prob = config.attention_probs_dropout_prob = 0.0
     theirs = transformers.BertForPreTraining(config)
-    arrays = {name: torch.tensor(array) for name, array in bert_files.to_bert(task.net).items()}
+    arrays = {name: torch.tensor(array) for name, array in write_encoder(BERT, task.net).items()}
     theirs.load_state_dict(arrays, strict=False)
     theirs.tie_weights()
     expected = theirs(**padded(tensors, task.context_length)).loss
@@ -86,9 +89,11 @@ def test_loss_and_gradients_are_hugging_faces():
     assert float(loss.detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
     loss.backward(), expected.backward()
     known = dict(theirs.named_parameters())
+    wide = task.net.stack.blocks[0].get_submodule("feed.wide")
+    assert task.net.next_sentence is not None and task.net.masked is not None
     pairs = [
         (task.net.input.tokens.weight, known["bert.embeddings.word_embeddings.weight"]),
-        (task.net.stack.blocks[0].feed.wide.weight, known["bert.encoder.layer.0.intermediate.dense.weight"]),
+        (wide.weight, known["bert.encoder.layer.0.intermediate.dense.weight"]),
         (task.net.next_sentence.weight, known["cls.seq_relationship.weight"]),
         (task.net.masked.bias, known["cls.predictions.bias"]),
     ]
@@ -102,16 +107,18 @@ def test_the_batch_is_what_the_text_says():
         tensors = task.load(batch.what)
         ids, positions, segments, starts, slots, targets, _, firsts, labels, _ = tensors
         assert len(ids) == batch.tokens == starts[-1] and torch.equal(firsts, starts[:-1].long())
-        assert (ids[firsts] == task.special.cls).all() and (ids[starts[1:].long() - 1] == task.special.sep).all()
+        assert (ids[firsts] == task.template.before[0]).all() and (
+            ids[starts[1:].long() - 1] == task.template.after[0]
+        ).all()
         unmasked = ids.clone().long()
         unmasked[slots] = targets
         pairs = batch.what.pairs
-        tokens = sorted(pairs.tokens())
+        tokens = sorted(pairs.tokens(task.template))
         assert starts.diff().tolist() == tokens and positions.max() < task.longest
         for begin, end, label in zip(starts[:-1].tolist(), starts[1:].tolist(), labels.tolist(), strict=True):
             row, segment_ids = unmasked[begin:end].tolist(), segments[begin:end].tolist()
             middle = segment_ids.index(1)
-            assert row.count(task.special.sep) == 2 and row[middle - 1] == task.special.sep
+            assert row.count(task.template.after[0]) == 2 and row[middle - 1] == task.template.after[0]
             assert segment_ids == [0] * middle + [1] * (len(segment_ids) - middle)
             if label == 0:  # A and B stand in the text one behind the other
                 text = row[1 : middle - 1] + row[middle:-1]
@@ -133,7 +140,7 @@ def test_batches_of_one_shape_have_the_same_loss_and_one_compilation(monkeypatch
             expected = task.batch_loss(*task.load(one.what))
             torch.testing.assert_close(task.batch_loss(*tensors), expected, rtol=1e-5, atol=1e-2)
     # The CPU's attention asks for lengths, which a GPU's does not: something of its form stands in.
-    monkeypatch.setattr("firth.nets.attention.attend_packed", lambda q, k, v, packed: q + v * packed.longest)
+    monkeypatch.setattr("firth.nets.attention.attend_packed", lambda q, k, v, packed, *_: q + v * packed.longest)
     counter = CompileCounter()
     compiled = torch.compile(task.batch_loss, dynamic=False, fullgraph=True, backend=counter)
     for phase in (0, 1):
@@ -176,7 +183,7 @@ def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path, monkeypatch, phase
     """In the first phase of short sequences and in the second."""
     monkeypatch.setattr("firth.training.epoch_loop.SLICE_SECONDS", 1e-9)  # a slice is a step
     monkeypatch.setattr("firth.transformers.bert_pretraining.SHORT", 20)
-    settings = {"dropout": 0.1, "short_first": 0.6, "epochs": 3}
+    settings: dict[str, Any] = {"dropout": 0.1, "short_first": 0.6, "epochs": 3}
     uninterrupted = training(**settings)
     uninterrupted.go()
     assert uninterrupted.progress.phase == 1
@@ -209,7 +216,12 @@ def test_short_sequences_come_first(monkeypatch):
     task = training(epochs=1, short_first=0.5)
     seen: list[int] = []
     load = task.load
-    monkeypatch.setattr(task, "load", lambda what: seen.append(what.longest) or load(what))
+
+    def loaded(what: Any) -> Any:
+        seen.append(what.longest)
+        return load(what)
+
+    monkeypatch.setattr(task, "load", loaded)
     task.go()
     trained = [longest for longest in seen if longest in (20, 40)]
     assert trained[0] == 20 and 40 in trained
@@ -237,6 +249,7 @@ def answers(task: Pretraining) -> np.ndarray:
         tensors = task.load(task.batches()[0].what)
         hidden, firsts = task.hidden(tensors, task.longest)
         masked, next_sentence = task.net.masked_logits(hidden), task.next_logits(firsts)
+    assert next_sentence is not None
     return np.concatenate([masked.numpy().ravel(), next_sentence.numpy().ravel()])
 
 
@@ -261,6 +274,7 @@ def test_the_last_block_is_worked_out_for_no_more_rows_than_the_losses_look_at()
     assert 0 < len(slots) + len(firsts) < len(ids)
     all_rows = task.net(ids, positions, segments, Packed(starts, task.longest))
     torch.testing.assert_close(torch.cat(task.hidden(tensors, task.longest)), all_rows[torch.cat([slots, firsts])])
+    assert task.net.pooler is not None and task.net.next_sentence is not None
     pooled = torch.tanh(task.net.pooler(all_rows[firsts]))
     masked = functional.cross_entropy(task.net.masked_logits(all_rows[slots]), targets, reduction="none")
     next_sentence = functional.cross_entropy(task.net.next_sentence(pooled), labels, reduction="none")
@@ -277,6 +291,7 @@ def test_the_last_block_is_worked_out_for_no_more_rows_than_the_losses_look_at()
 
 def test_rows_that_stand_for_no_token_are_not_predicted_and_not_kept(tmp_path: Path):
     model = firth.BERT(**TINY, epochs=2).fit(DOCUMENTS, ALONE)
+    assert model.net.masked is not None and model.net.pooler is not None and model.net.next_sentence is not None
     assert model.net.input.tokens.num_embeddings == len(model.tokenizer) == 200 == len(model.net.masked.bias)
     assert (model.net.masked.bias > -100).all()
     model.save(tmp_path / "bert")
@@ -300,7 +315,7 @@ def test_going_on_from_a_model_and_from_one_without_heads(tmp_path: Path):
     again = method.fit(DOCUMENTS, ALONE, start=model)
     assert again.tokenizer is model.tokenizer
     assert again.training["held_out"][0]["held_out_loss"] < model.training["held_out"][0]["held_out_loss"] - 0.2
-    bare = Bert(200, model.size, pooler=False, masked=False, next_sentence=False)
+    bare = Encoder(200, model.size, pooler=False, masked=False, next_sentence=False)
     bare.load_state_dict({k: v for k, v in model.net.state_dict().items() if k.split(".")[0] in ("input", "stack")})
     encoder = firth.transformers.bert_model.BertModel(model.method, bare, model.tokenizer, model.pooling, {})
     assert method.fit(DOCUMENTS, ALONE, start=encoder).net.next_sentence is not None
@@ -318,7 +333,7 @@ def test_going_on_from_a_model_and_from_one_without_heads(tmp_path: Path):
 
 
 def test_pairs_need_two_segments():
-    net = Bert(200, firth.transformers.bert_model.size_of(firth.BERT(**TINY)), segments=1)
+    net = Encoder(200, replace(firth.transformers.bert_model.size_of(firth.BERT(**TINY)), segments=1))
     tokenizer = WordPiece(size=150).train(DOCUMENTS, Run(threads=1))
     model = firth.transformers.bert_model.BertModel(
         firth.BERT(**TINY), net, tokenizer, firth.transformers.pooling.Pooling(), {}
@@ -329,6 +344,7 @@ def test_pairs_need_two_segments():
     with refuses("incompatible_start", segments=1):
         firth.BERT(**TINY, epochs=1).fit(DOCUMENTS, ALONE, start=model)
     again = firth.BERT(**TINY, epochs=1, next_sentence=False).fit(DOCUMENTS, ALONE, start=model)
+    assert again.net.input.segments is not None
     assert again.net.input.segments.num_embeddings == 1 and again.training["held_out_loss"] > 0
 
 
@@ -338,9 +354,9 @@ def test_tokens_that_are_given(tmp_path: Path):
         model = firth.BERT(**TINY, epochs=1, tokenizer=str(path)).fit(DOCUMENTS, ALONE)
         assert len(model.tokenizer) == 150
     WordPiece(size=150, special_tokens=("[UNK]",)).train(DOCUMENTS, Run(threads=1)).save(tmp_path / "lacking.json")
-    path = str(tmp_path / "lacking.json")
-    with refuses("invalid_tokenizer", missing="[PAD]", special="[PAD], [UNK], [CLS], [SEP], [MASK]", tokenizer=path):
-        firth.BERT(**TINY, tokenizer=str(tmp_path / "lacking.json")).fit(DOCUMENTS, ALONE)
+    lacking = str(tmp_path / "lacking.json")
+    with refuses("invalid_tokenizer", missing="pad", special="pad, unk, cls, sep, mask", tokenizer=lacking):
+        firth.BERT(**TINY, tokenizer=lacking).fit(DOCUMENTS, ALONE)
 
 
 # ---- odd texts ----

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ NEW = [sense for sense in SENSES[TRAINED:] if sense.sentence not in set(TEXTS)]
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     # 500 tokens are enough for every word to be one: sentences are shorter, and of fewer lengths, than in pieces.
-    settings = {
+    settings: dict[str, Any] = {
         "layers": 2, "dim": 64, "heads": 4, "feedforward_dim": 128, "context_length": 32, "vocabulary_size": 500,
         "dropout": 0.0, "next_sentence": False, "mask_rate": 0.2, "batch_tokens": 512, "epochs": 12,
         "learning_rate": 4e-3, "weight_decay": 0.01, "held_out": 0.0,

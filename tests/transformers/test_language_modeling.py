@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from refusing import refuses
 from tiny import tiny_gpt
 
-from firth.nets.transformer import Decoder, Size
-from firth.transformers.language_modeling import DecodingState, Sampling, generate_ids, native_decoder
+from firth.nets.architecture import Architecture
+from firth.nets.transformer import Decoder
+from firth.transformers.generation import Engine, Sampling, TorchEngine, engine_of, generate_ids
+from firth.transformers.native_decoder import native_decoder
 
 VOCABULARY = 11
 
 
 def make_net(positions: str, activation: str) -> Decoder:
     torch.manual_seed(1)
-    size = Size(layers=2, dim=24, heads=3, max_positions=20, dropout=0.1, positions=positions, activation=activation)
+    size = Architecture(
+        layers=2, dim=24, heads=3, max_positions=20, dropout=0.1, positions=positions, activation=activation
+    )
     net = Decoder(16, size).eval()
     for parameter in net.parameters():  # biases too: nothing may be left out unseen
         torch.nn.init.normal_(parameter, std=0.3)
@@ -30,17 +35,21 @@ def make_net(positions: str, activation: str) -> Decoder:
 def test_each_token_has_the_logits_of_the_whole_text(positions: str, activation: str) -> None:
     net, ids = make_net(positions, activation), [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
     expected = net.logits(net(torch.tensor([ids])))[0, :, :VOCABULARY]
-    state = DecodingState(net, VOCABULARY, native_decoder(net, VOCABULARY))
-    logits = [state.logits(ids[:4]), *(state.logits([token]) for token in ids[4:])]
-    torch.testing.assert_close(torch.stack(logits), expected[3:], atol=1e-4, rtol=1e-4)
+    native = native_decoder(net, VOCABULARY)
+    assert native is not None
+    engines: list[Engine] = [native, TorchEngine(net, VOCABULARY)]
+    for engine in engines:
+        state = engine.start()
+        logits = [state.logits(ids[:4]), *(state.logits([token]) for token in ids[4:])]
+        torch.testing.assert_close(torch.from_numpy(np.stack(logits)), expected[3:], atol=1e-4, rtol=1e-4)
 
 
 def test_a_full_context_slides_with_the_writer() -> None:
     net = make_net("learned", "gelu")
-    generated = list(generate_ids(net, VOCABULARY, [1, 2], 60, Sampling(temperature=0), slide=True))
+    generated = list(generate_ids(engine_of(net, VOCABULARY), [1, 2], 60, Sampling(temperature=0), slide=True))
     assert len(generated) == 60
     history = [1, 2, *generated]
-    again = next(generate_ids(net, VOCABULARY, history[11:21], 1, Sampling(temperature=0), slide=False))
+    again = next(generate_ids(engine_of(net, VOCABULARY), history[11:21], 1, Sampling(temperature=0), slide=False))
     assert history[21] == again  # the first that was written after the older half was forgotten
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusing import refuses
+from tiny import texts, tiny_bert
 
 import firth
-from firth.data.subword_tokenizer import BERT
+from firth.data.special_tokens import BERT_NAMES
 from firth.data.subwords import WordPiece
 from firth.data.world import World
 from firth.kernels.hashing import GOLDEN, MASK, mix
+from firth.transformers.bert_model import BertModel
 from firth.transformers.masking import Masking, seed_of, uniform
 
 TEXTS = list(World(seed=2).sentences(400))
@@ -31,14 +34,14 @@ def stream(tokenizer, length: int) -> np.ndarray:
 
 def within(count: int, of: int, chance: float, deviations: float = 4.5) -> bool:
     """Whether so many are what a binomial gives (outside one time in 100,000)."""
-    return abs(count - of * chance) <= deviations * (of * chance * (1 - chance)) ** 0.5 + 1
+    return bool(abs(count - of * chance) <= deviations * (of * chance * (1 - chance)) ** 0.5 + 1)
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
 @pytest.mark.parametrize(("rate", "share"), [(0.15, 0.8), (0.15, 1.0), (0.4, 0.5)])
 def test_shares_are_those_of_the_paper(tokenizer, rate, share, whole_words):
     ids, positions = stream(tokenizer, 200_000), np.arange(200_000)
-    special = np.isin(ids, [tokenizer.ids[token] for token in BERT])
+    special = np.isin(ids, [tokenizer.ids[token] for token in BERT_NAMES.values()])
     masked_batch = masking(tokenizer, rate, share, whole_words)(ids, positions, seed=3)
     selected = masked_batch.slots
     assert not special[selected].any()
@@ -48,11 +51,11 @@ def test_shares_are_those_of_the_paper(tokenizer, rate, share, whole_words):
     new_ids = masked_batch.ids[selected]
     masked, unchanged = new_ids == tokenizer.ids["[MASK]"], new_ids == ids[selected]
     replaced = ~masked & ~unchanged
-    ordinary = len(tokenizer) - len(BERT)
+    ordinary = len(tokenizer) - len(BERT_NAMES)
     assert within(masked.sum(), len(selected), share)
     assert within(replaced.sum(), len(selected), (1 - share) / 2 * (1 - 1 / ordinary))
     assert within(unchanged.sum(), len(selected), (1 - share) / 2 * (1 + 1 / ordinary))
-    assert not np.isin(new_ids[replaced], [tokenizer.ids[token] for token in BERT]).any()
+    assert not np.isin(new_ids[replaced], [tokenizer.ids[token] for token in BERT_NAMES.values()]).any()
     if replaced.sum() > 1000:
         assert len(np.unique(new_ids[replaced])) > 0.9 * ordinary
     rest = np.setdiff1d(np.arange(len(ids)), selected)
@@ -95,3 +98,13 @@ def test_chance_is_the_hash_that_the_kernels_use():
     start = mix((7 + 1) & MASK)
     expected = [(mix((start + position * GOLDEN) & MASK) >> 11) / 2**53 for position in (0, 1, 12345)]
     assert numbers.tolist() == expected
+
+
+def test_mask_of_bert_stands_for_the_mask_of_any_tokenizer():
+    base = tiny_bert()
+    special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "<mask>")
+    tokenizer = firth.WordPiece(size=600, special_tokens=special).train(texts())
+    model = BertModel(base.method, base.net, tokenizer, base.pooling, {})
+    assert model.fill("the [MASK] sleeps") == model.fill("the <mask> sleeps") != model.fill("a <mask> of the king")
+    with refuses("missing_mask", mask="<mask>"):
+        model.fill("the king sleeps")

@@ -1,16 +1,19 @@
-"""ONNX files against the model they were written from: every pooling, padded texts."""
+"""ONNX files against the model they were written from: every family and pooling, padded texts."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import onnxruntime
 import pytest
 import torch
+from encoder_folders import FAMILIES, write_folder
 from refusing import refuses
 
 import firth
 from firth.data.world import World
-from firth.nets.bert import Bert
+from firth.nets.encoder import Encoder
 from firth.transformers.bert_model import BertModel, size_of
 from firth.transformers.pooling import Pooling
 
@@ -26,7 +29,7 @@ def model() -> BertModel:
 
 def small(tokenizer, activation: str) -> BertModel:
     method = firth.BERT(layers=2, dim=24, heads=3, context_length=32, activation=activation)
-    net = Bert(len(tokenizer), size_of(method), masked=False, next_sentence=False)
+    net = Encoder(len(tokenizer), size_of(method), masked=False, next_sentence=False)
     for part in net.parameters():
         torch.nn.init.normal_(part, std=0.3)
     return BertModel(method, net, tokenizer, Pooling(), {})
@@ -41,7 +44,7 @@ def run(path, model: BertModel, texts=SENTENCES) -> np.ndarray:
         ids[row, : len(each)], mask[row, : len(each)] = each, 1
     assert mask.min() == 0  # some are padded
     (vectors,) = session.run(None, {"input_ids": ids, "attention_mask": mask})
-    return vectors
+    return np.asarray(vectors)
 
 
 @pytest.mark.parametrize(
@@ -62,6 +65,34 @@ def test_the_file_gives_the_same(model, settings, tmp_path):
     vectors = run(tmp_path / "model.onnx", changed)
     assert vectors.shape == expected.shape
     np.testing.assert_allclose(vectors, expected, atol=1e-5 * max(1, np.abs(expected).max()))
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "deberta-v2"])
+def test_every_family(family, tmp_path):
+    write_folder(tmp_path / "model", family)
+    model = firth.load(tmp_path / "model", firth.BERT)
+    poolings: list[dict[str, Any]] = [{}, {"layers": (0, 1, -1), "combine": "concat"}]
+    for number, settings in enumerate(poolings):
+        changed = model.with_pooling(**settings)
+        firth.export(changed, tmp_path / f"{number}.onnx")
+        expected = changed.embed(SENTENCES, device="cpu")
+        np.testing.assert_allclose(run(tmp_path / f"{number}.onnx", changed), expected, atol=2e-5)
+
+
+def test_disentangled_attention_is_refused(tmp_path):
+    write_folder(tmp_path, "deberta-v2")
+    with refuses("unsupported_model", reason="disentangled attention"):
+        firth.load(tmp_path, firth.BERT).to_onnx(tmp_path / "model.onnx")
+    assert not (tmp_path / "model.onnx").exists()
+
+
+def test_shared_layers_are_written_once(tmp_path):
+    sizes = []
+    for layers in (2, 6):
+        write_folder(tmp_path / str(layers), "albert", num_hidden_layers=layers)
+        firth.export(firth.load(tmp_path / str(layers)), tmp_path / "model.onnx")
+        sizes.append((tmp_path / "model.onnx").stat().st_size)
+    assert sizes[1] < sizes[0] + 30_000  # nodes, no weights
 
 
 @pytest.mark.parametrize("activation", ["gelu_tanh", "relu"])

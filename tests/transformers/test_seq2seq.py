@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module", params=SETTINGS)
 def model(request) -> Translator:
-    settings = {"vocabulary_size": 400, "context_length": 64, "dropout": 0.0, **SETTINGS[request.param]}
+    settings: dict[str, Any] = {"vocabulary_size": 400, "context_length": 64, "dropout": 0.0, **SETTINGS[request.param]}
     return firth.Seq2Seq(architecture=request.param, **settings).fit(TRAIN, firth.Run(threads=1))
 
 
@@ -103,7 +104,7 @@ def test_it_embeds_by_the_mean_of_the_encoder(model):
 
 def test_saved_and_loaded_it_translates_the_same(model, tmp_path):
     model.save(tmp_path / "m")
-    again = firth.load(tmp_path / "m")
+    again = firth.load(tmp_path / "m", firth.Seq2Seq)
     assert again.translations(SOURCES[:9]) == model.translations(SOURCES[:9])
     assert isinstance(again, Translates) and isinstance(again, Attends) and isinstance(again, Embeds)
     assert firth.SubwordTokenizer.load(tmp_path / "m" / "tokenizer.json").ids == model.tokenizer.ids
@@ -146,7 +147,7 @@ def test_what_finds_no_end_is_told():
 
 def test_settings_and_data_are_checked():
     with refuses("invalid_value", option="Seq2Seq.dim", got=10, heads=4):
-        firth.Seq2Seq(dim=10)
+        firth.Seq2Seq(dim=10).fit(TRAIN[:5])
     assert firth.Seq2Seq(dim=10, architecture="lstm").dim == 10  # it has no heads
     with refuses("empty_data"):
         firth.Seq2Seq(dim=8).fit([("a", ""), ("", "b")])
@@ -155,7 +156,7 @@ def test_settings_and_data_are_checked():
         firth.Seq2Seq(dim=8, context_length=4).fit(TRAIN[:5])
     start = object()
     with refuses("incompatible_start", got=start):
-        firth.Seq2Seq(dim=8).fit(TRAIN[:5], start=start)
+        firth.Seq2Seq(dim=8).fit(TRAIN[:5], start=start)  # type: ignore[arg-type]
     with warns_code("empty_pairs") as issued:
         start = firth.Seq2Seq(dim=8, layers=1, epochs=1, vocabulary_size=261, heads=1).fit([*TRAIN[:3], ("a", "")])
     assert any("1 of 4 pairs" in str(warning) for warning in issued)

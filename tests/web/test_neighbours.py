@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bench import Open, kept
 from playwright.sync_api import expect
+from web.bench import Open, kept
 
 
 def test_neighbours_in_two_models(view: Open, accessible: Any, shot: Any) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from bench import running
 from playwright.sync_api import expect
+from web.bench import running
 
 import firth
 

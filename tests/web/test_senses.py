@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bench import Open, kept, settled
 from playwright.sync_api import Page, expect
+from web.bench import Open, kept, settled
 
 
 def test_a_class_is_shown_why_bank_has_two_meanings(view: Open, accessible: Any, shot: Any) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from bench import TOKENS, with_token
 from playwright.sync_api import expect
+from web.bench import TOKENS, with_token
 
 
 def test_views_are_reached_by_links_and_addresses(page, studio):

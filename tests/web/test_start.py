@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 import pytest
-from bench import Open, firth_command, running
 from playwright.sync_api import expect
+from web.bench import Open, firth_command, running
 
 import firth
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import csv
 
 import pytest
-from bench import running
 from playwright.sync_api import expect
-from tickets import KINDS, write_tickets
+from web.bench import running
+from web.tickets import KINDS, write_tickets
 
 JOB = 90_000
 

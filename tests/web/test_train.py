@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bench import running
 from playwright.sync_api import expect
+from web.bench import running
 
 JOB = 90_000  # milliseconds: starting Python twice on a busy machine takes a while
 
@@ -84,3 +84,11 @@ def test_what_is_wrong_is_said(page, studio):
     page.goto(f"{studio.address}/#/train?data=root%2Fworld.txt&method=skipgram&n.skipgram=glove")
     page.get_by_role("button", name="Start skipgram").click()
     expect(page.get_by_role("alert")).to_contain_text("The model 'glove' exists")
+
+
+def test_options_name_no_file_outside_the_root(page, studio):
+    page.goto(f"{studio.address}/#/train?data=root%2Fworld.txt&method=bert&o.bert.tokenizer=%2Fetc%2Fpasswd")
+    expect(page.get_by_label("Tokenizer")).to_have_value("/etc/passwd")
+    page.get_by_role("button", name="Start bert").click()
+    expect(page.get_by_role("alert")).to_contain_text("/etc/passwd")
+    assert not list(studio.root.glob("*bert*"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bench import Open, kept, settled
 from playwright.sync_api import expect
+from web.bench import Open, kept, settled
 
 
 def test_blanks_are_filled(view: Open, accessible: Any, shot: Any) -> None:

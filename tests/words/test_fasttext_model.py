@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import fasttext
 import numpy as np
@@ -61,15 +62,15 @@ def same_vectors(model: FastTextModel, path: Path, scale_free: bool = False) -> 
 
 @every_model
 def test_vectors_of_a_fasttext_file_are_identical(fasttext_files, name: str):
-    model = firth.load(fasttext_files[name])
+    model = firth.load(fasttext_files[name], firth.FastText)
     same_vectors(model, fasttext_files[name])
     assert set(UNUSUAL) <= set(model.vocabulary.tokens)
 
 
 @every_model
 def test_round_trip_of_a_fasttext_file_is_byte_identical(fasttext_files, tmp_path: Path, name: str):
-    firth.load(fasttext_files[name]).save(tmp_path / "folder")
-    firth.export(firth.load(tmp_path / "folder"), tmp_path / "again.bin")
+    firth.load(fasttext_files[name], firth.FastText).save(tmp_path / "folder")
+    firth.export(firth.load(tmp_path / "folder", firth.FastText), tmp_path / "again.bin")
     assert (tmp_path / "again.bin").read_bytes() == fasttext_files[name].read_bytes()
 
 
@@ -80,7 +81,7 @@ def test_fasttext_opens_exported_models(tmp_path: Path, options):
     model = small(**options).fit(corpus())
     firth.export(model, tmp_path / "mine.bin")
     same_vectors(model, tmp_path / "mine.bin")
-    same_vectors(firth.load(tmp_path / "mine.bin"), tmp_path / "mine.bin")
+    same_vectors(firth.load(tmp_path / "mine.bin", firth.FastText), tmp_path / "mine.bin")
     neighbors = fasttext.load_model(str(tmp_path / "mine.bin")).get_nearest_neighbors("king", k=3)
     assert [key for _, key in neighbors] == [hit.key for hit in model.vectors.neighbors("king", 3)]
 
@@ -119,10 +120,11 @@ def test_tree_outputs_are_negated_in_fasttext_files(tmp_path: Path):
     """fastText takes the right branch with probability σ(node · hidden), Firth the left branch."""
     model = small(loss="hierarchical").fit(corpus())
     file = model.to_file()
+    assert isinstance(file.outputs, np.ndarray)
     assert file.outputs.shape == (model.n_words, 12) and np.array_equal(file.outputs[:-1], -model.outputs)
     assert not file.outputs[-1].any()
     write_fasttext(tmp_path / "tree.bin", file)
-    assert np.array_equal(firth.load(tmp_path / "tree.bin").outputs, model.outputs)
+    assert np.array_equal(firth.load(tmp_path / "tree.bin", firth.FastText).outputs, model.outputs)
 
 
 def test_a_word_is_the_mean_of_its_rows(trained):
@@ -202,15 +204,15 @@ def test_continued_training_keeps_words_and_ngrams(trained):
 @pytest.mark.parametrize("how", [{}, {"norms": True}, {"width": 5}, {"cutoff": 900, "norms": True}])
 def test_fasttext_opens_quantized_models(trained, tmp_path: Path, how):
     error = firth.export(trained, tmp_path / "small.ftz", **how)
-    assert 0 < error < 0.7
-    small_model = firth.load(tmp_path / "small.ftz")
+    assert error is not None and 0 < error < 0.7
+    small_model = firth.load(tmp_path / "small.ftz", firth.FastText)
     assert isinstance(small_model.table, ProductCodes) and small_model.n_words == trained.n_words
     same_vectors(small_model, tmp_path / "small.ftz")
     coded = trained.quantized(**how)
     assert coded.training["quantisation_error"] == pytest.approx(error)
     same_vectors(coded, tmp_path / "small.ftz")
     coded.save(tmp_path / "folder")
-    again = firth.load(tmp_path / "folder")
+    again = firth.load(tmp_path / "folder", firth.FastText)
     assert again.method == trained.method and np.array_equal(again.vectors.matrix, coded.vectors.matrix)
     if not how:
         firth.export(again, tmp_path / "again.ftz")
@@ -221,6 +223,7 @@ def test_quantization_error_is_the_relative_squared_error(trained):
     file = trained.to_file()
     quantized = quantize(file, norms=True)
     rows = np.concatenate([file.inputs.first, file.inputs.rows])
+    assert isinstance(quantized.file.inputs, ProductCodes)
     error = np.square(quantized.file.inputs.dense() - rows).sum() / np.square(rows).sum()
     assert quantized.error == pytest.approx(float(error), rel=1e-4) and quantized.error < 0.05
 
@@ -236,8 +239,9 @@ def test_a_quantized_classifier_predicts_like_the_original(fasttext_files, tmp_p
     assert np.mean(agree) > 0.8
     if "cutoff" in how:
         assert quantized.file.inputs.shape == (700, 10) and b"</s>" in quantized.file.words
-        norms = np.linalg.norm(file.inputs, axis=1)
-        pruned_norms = np.linalg.norm(quantize(file, cutoff=700, width=1).file.inputs.dense(), axis=1)
+        pruned = quantize(file, cutoff=700, width=1).file.inputs
+        assert isinstance(file.inputs, np.ndarray) and isinstance(pruned, ProductCodes)
+        norms, pruned_norms = np.linalg.norm(file.inputs, axis=1), np.linalg.norm(pruned.dense(), axis=1)
         assert np.median(pruned_norms) > np.median(norms)
 
 
@@ -248,14 +252,15 @@ def test_invalid_quantization_is_refused(trained, tmp_path: Path):
     for wrong, values in (({"width": 13}, {"dim": 12, "got": 13}), ({"cutoff": 0}, {"got": 0})):
         with refuses("invalid_value", option=next(iter(wrong)), **values):
             trained.quantized(**wrong)
-    for path, model, how, code, values in (
+    cases: list[tuple[str, firth.Model, dict[str, Any], str, dict[str, Any]]] = [
         ("x.bin", coded, {}, "conflicting_options", {}),
         ("x.bin", trained, {"norms": True}, "conflicting_options", {"options": "norms"}),
         ("x.ftz", coded, {"norms": True}, "conflicting_options", {"options": "norms"}),
         ("x.vec", trained, {}, "unknown_format", {"suffixes": ".bin, .ftz", "got": "x.vec"}),
         ("x.bin", firth.SkipGram(dim=4, epochs=1).fit(corpus()), {}, "unsupported_model", {"method": "skipgram"}),
-    ):
-        with refuses(code, **values):
+    ]
+    for path, model, how, code, expected in cases:
+        with refuses(code, **expected):
             firth.export(model, tmp_path / path, **how)
     with refuses("incompatible_start", got=coded):
         small().fit(corpus(), start=coded)
@@ -288,7 +293,7 @@ def test_a_damaged_file_is_refused_or_usable(fasttext_files, tmp_path: Path, dat
         changed[at] = value
     (tmp_path / "damaged.bin").write_bytes(changed)
     try:
-        model = firth.load(tmp_path / "damaged.bin")
+        model = firth.load(tmp_path / "damaged.bin", firth.FastText)
         model.vectors.neighbors("kingdoms", 3)
         model.embed(["the king", "unkingly"])
         firth.export(model, tmp_path / "again.bin")

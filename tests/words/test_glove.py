@@ -72,11 +72,12 @@ def test_result_does_not_depend_on_threads(small):
 def test_a_resumed_run_equals_an_uninterrupted_one(small, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "SLICE_SECONDS", 0.0005)
     method = firth.GloVe(dim=20, epochs=3)
-    run = firth.Run(threads=2, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=Notes())
+    notes = Notes()
+    run = firth.Run(threads=2, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=notes)
     uninterrupted = method.fit(small, firth.Run(threads=1))
     break_off(lambda: method.fit(small, run), 3, every=5)
     resumed = method.fit(small, run)
-    assert "Resuming from a checkpoint" in run.report.notes[-1]
+    assert "Resuming from a checkpoint" in notes.notes[-1]
     for name, array in uninterrupted.parts().arrays.items():
         assert array.tobytes() == resumed.parts().arrays[name].tobytes()
     losses = [[epoch["loss"] for epoch in model.training["epochs"]] for model in (resumed, uninterrupted)]
@@ -149,7 +150,7 @@ def test_counts_in_stanfords_format_give_the_same_model(small, tmp_path: Path):
 
 def test_saved_and_loaded(small, tmp_path: Path):
     model = firth.GloVe(dim=12, epochs=2).fit(small)
-    loaded = firth.load(model.save(tmp_path / "glove"))
+    loaded = firth.load(model.save(tmp_path / "glove"), firth.GloVe)
     word = model.vectors.keys[40]
     assert np.array_equal(loaded.biases, model.biases)
     assert np.array_equal(loaded.embed([f"{word} qqqq"]), model.embed([word]))

@@ -92,7 +92,7 @@ def test_vectors_multiply_to_the_best_approximation(corpus):
 
 def test_saved_and_loaded(corpus, tmp_path: Path):
     model = firth.PMI(dim=20, window=3).fit(corpus)
-    loaded = firth.load(model.save(tmp_path / "pmi"))
+    loaded = firth.load(model.save(tmp_path / "pmi"), firth.PMI)
     word = model.vectors.keys[50]
     assert loaded.associations(word) == model.associations(word)
     assert (loaded.matrix != model.matrix).nnz == 0

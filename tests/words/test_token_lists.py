@@ -12,13 +12,15 @@ import pytest
 from refusing import refuses, warns_code
 
 import firth
+from firth.core.embedding import EmbedsTexts
+from firth.core.model import HasVectors
 from firth.core.report import Nothing
 from firth.data.tokens import read_tokens
 
 WORDS = [["Apple", "c++", "runs", "on", "#tag"], ["apple", "runs", "c++", "Apple"], ["#tag", "on", "Apple", "runs"]]
 LISTS = WORDS * 20
 PLAIN = [["the", "king", "sleeps"], ["the", "dog", "sleeps"]] * 20
-SMALL = {"dim": 8, "min_count": 1, "epochs": 1}
+SMALL: dict[str, Any] = {"dim": 8, "min_count": 1, "epochs": 1}
 METHODS = [
     firth.SkipGram(**SMALL),
     firth.CBOW(**SMALL),
@@ -82,7 +84,9 @@ def test_a_model_of_lists_can_be_saved_and_loaded(method, tmp_path):
     model = trained(method, LISTS)
     model.save(tmp_path / "model")
     loaded = firth.load(tmp_path / "model")
-    assert loaded.method == model.method and (loaded.method.tokenizer, loaded.method.lowercase) == ("whitespace", False)
+    assert isinstance(loaded, EmbedsTexts)
+    assert loaded.method == model.method
+    assert loaded.method.options().items() >= {"tokenizer": "whitespace", "lowercase": False}.items()
     for texts in (["Apple c++", "#tag"], [["Apple", "c++"], ["#tag"]]):
         assert loaded.embed(texts).tobytes() == model.embed(texts).tobytes()
 
@@ -138,7 +142,8 @@ def test_invalid_lists_are_refused():
     with refuses("wrong_input"):
         firth.BERT().fit(LISTS)
     model = firth.Counts().fit(LISTS)
-    for number, texts in ((0, [["a", 3]]), (1, [["a"], None]), (0, [["a", ["b"]]])):
+    wrong: list[tuple[int, Any]] = [(0, [["a", 3]]), (1, [["a"], None]), (0, [["a", ["b"]]])]
+    for number, texts in wrong:
         with refuses("invalid_type", path=number, expected="str or lists of str"):
             model.embed(texts)
 
@@ -182,7 +187,7 @@ def test_a_function_as_tokenizer(method, tmp_path):
     model.save(tmp_path / "model")
     assert json.loads((tmp_path / "model/config.json").read_text())["options"]["tokenizer"] == "callable:by_comma"
     loaded = firth.load(tmp_path / "model", tokenizer=by_comma)
-    assert loaded.method == model.method
+    assert isinstance(loaded, EmbedsTexts) and loaded.method == model.method
     assert loaded.embed(["Apple pie,c++"]).tobytes() == model.embed(["Apple pie,c++"]).tobytes()
 
 
@@ -190,8 +195,10 @@ def test_a_function_as_tokenizer(method, tmp_path):
 def test_without_its_tokenizer_a_model_only_embeds_lists(method, tmp_path):
     trained(with_tokenizer(method, by_comma), ["a,b", "b,c,a"] * 20).save(tmp_path / "model")
     without = firth.load(tmp_path / "model")
+    assert isinstance(without, EmbedsTexts) and isinstance(without, HasVectors)
     assert len(next(iter(without.tables.values()))) and without.embed([]).shape[0] == 0
     complete = firth.load(tmp_path / "model", tokenizer=by_comma)
+    assert isinstance(complete, EmbedsTexts)
     assert without.embed([["a", "b"]]).tobytes() == complete.embed(["a,b"]).tobytes()
     with refuses("missing_tokenizer", name="by_comma"):
         without.embed(["a,b"])

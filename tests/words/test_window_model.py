@@ -17,12 +17,12 @@ INPUTS = np.array([[1, 0], [0, 1], [1, 1], [-1, 2]], np.float32)
 OUTPUTS = np.array([[0.5, 0], [0, 0.5], [1, -1], [2, 1]], np.float32)
 
 
-def model(method: firth.Method, outputs: np.ndarray = OUTPUTS) -> Word2VecModel:
+def model(method: firth.SkipGram | firth.CBOW, outputs: np.ndarray = OUTPUTS) -> Word2VecModel:
     return Word2VecModel(method, Vocabulary(WORDS, COUNTS), INPUTS, outputs, {})
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
-    return np.exp(scores) / np.exp(scores).sum()
+    return np.asarray(np.exp(scores) / np.exp(scores).sum())
 
 
 def probabilities(predicted: list[tuple[str, float]]) -> list[float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from firth.data.tokens import read_tokens
 from firth.data.world import World
 from firth.training import epoch_loop as loop
 from firth.words import window_training as predict
+from firth.words.window_model import Word2VecModel
 
 SEED = 77  # no option was tuned on this seed
 
@@ -58,6 +60,7 @@ METHODS = {
 @pytest.mark.parametrize("name", METHODS)
 def test_synthetic_analogies_are_recovered(name, corpus, world):
     model = METHODS[name].fit(corpus)
+    assert isinstance(model, Word2VecModel)
     random = firth.Vectors(model.vectors.keys, np.random.default_rng(0).normal(size=model.vectors.matrix.shape))
     assert accuracy(model.vectors, world) > 0.75
     assert accuracy(random, world) < 0.05  # baseline: random vectors
@@ -108,11 +111,12 @@ def test_deterministic_runs_do_not_depend_on_threads(method, small):
 )
 def test_a_resumed_run_equals_an_uninterrupted_one(method, small, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "SLICE_SECONDS", 0.001)
-    run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=Notes())
+    notes = Notes()
+    run = firth.Run(threads=2, deterministic=True, checkpoint_every=1e-9, checkpoint_folder=tmp_path, report=notes)
     uninterrupted = method.fit(small, firth.Run(threads=1, deterministic=True))
     break_off(lambda: method.fit(small, run), 3)
     resumed = method.fit(small, run)
-    assert "Resuming from a checkpoint" in run.report.notes[-1]
+    assert "Resuming from a checkpoint" in notes.notes[-1]
     assert resumed.vectors.matrix.tobytes() == uninterrupted.vectors.matrix.tobytes()
     assert resumed.outputs.tobytes() == uninterrupted.outputs.tobytes()
     losses = [[epoch["loss"] for epoch in model.training["epochs"]] for model in (resumed, uninterrupted)]
@@ -167,12 +171,15 @@ def test_continued_training_splits_text_as_before(world, tmp_path):
     text = [f"New {name} {sentence}" for sentence in world.sentences(40) for name in ("York", "Jersey")]
     more = tmp_path / "more.txt"
     more.write_text("he saw New York at noon\nthey saw San Jose by night\nhe met them in San Jose\n" * 6)
-    settings = {"dim": 8, "min_count": 2, "epochs": 1, "lowercase": False}
+    settings: dict[str, Any] = {"dim": 8, "min_count": 2, "epochs": 1, "lowercase": False}
     first = firth.SkipGram(**settings, phrases=1).fit(text)
     before = dict(zip(first.vocabulary.tokens, first.vocabulary.counts, strict=True))
     assert before["New_York"] == before["New_Jersey"] == 40
     first.save(tmp_path / "model")
-    for start in (first, firth.load(tmp_path / "model")):  # a stored model has the pairs without their scores
+    for start in (
+        first,
+        firth.load(tmp_path / "model", firth.SkipGram),
+    ):  # a stored model has the pairs without their scores
         second = firth.SkipGram(**settings).fit(more, start=start)  # the second time from the cache
         assert second.vocabulary.counts[second.vectors.row("New_York")] == 40 + 6
         assert second.tokenize("from New Jersey") == ["from", "New_Jersey"]
@@ -235,7 +242,7 @@ def test_texts_are_means_of_their_known_words(small, tmp_path: Path):
     assert pooled.unknown.tolist() == [1, 0, 2]
     assert np.array_equal(model.embed([first]), model.vectors.matrix[:1])
     assert np.array_equal(model.embed(first), model.vectors[first])
-    loaded = firth.load(model.save(tmp_path / "model"))
+    loaded = firth.load(model.save(tmp_path / "model"), firth.SkipGram)
     assert np.array_equal(loaded.embed([first, "qqqq"]), model.embed([first, "qqqq"]))
     with refuses("unknown_key", key="qqqq"):
         loaded.vectors["qqqq"]

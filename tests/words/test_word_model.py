@@ -90,4 +90,5 @@ def test_native_encoding_of_many_texts_gives_the_same_ids(monkeypatch, tokenizer
     assert plain.known.sum() and plain.unknown.sum()
     monkeypatch.setattr("firth.words.word_model.NATIVE_MIN_CHARACTERS", 0)
     for array, expected in zip(model.word_ids(texts, 2), plain, strict=True):
+        assert isinstance(array, np.ndarray) and isinstance(expected, np.ndarray)
         assert array.dtype == expected.dtype and np.array_equal(array, expected)

@@ -90,7 +90,9 @@ def open_model(path: str) -> Model:
             "wrong_input", "{path} is an index; a model folder is needed. Search it with `firth search`.", path=path
         )
     if folder.is_file() and not is_model_file(path):
-        raise FirthError("wrong_input", "{path} is a file; a model folder or a fastText model is needed.", path=path)
+        raise FirthError(
+            "wrong_input", "{path} is a file; a model folder, or a model of fastText or GGUF, is needed.", path=path
+        )
     return load(folder)
 
 
@@ -115,10 +117,11 @@ def does_not_embed(model: Model, path: str) -> FirthError:
 
 
 def is_model_file(path: str) -> bool:
-    """Return whether a file is a fastText model rather than a vector file."""
+    """Return whether a file is a model, of fastText or GGUF, rather than a vector file."""
     from firth.formats.fasttext import is_fasttext
+    from firth.formats.gguf import is_gguf
 
-    return Path(path).is_file() and is_fasttext(path)
+    return Path(path).is_file() and (is_fasttext(path) or is_gguf(path))
 
 
 def open_vectors(path: str, table: str | None = None) -> Vectors:

@@ -25,8 +25,15 @@ from firth.cli.common import (
     protect_inputs,
     unsupported,
 )
-from firth.cli.pooling_options import engine_flags, given_engine, given_pooling, pooling_flags
-from firth.cli.row_writers import SUFFIXES, Rows, writer
+from firth.cli.pooling_options import (
+    engine_flags,
+    given_engine,
+    given_pooling,
+    given_prompt,
+    pooling_flags,
+    prompt_flag,
+)
+from firth.cli.row_writers import SUFFIXES, EmbeddedBatch, writer
 from firth.cli.shards import Shards, gather_shards, open_shards
 from firth.core.data import single_file
 from firth.core.errors import FirthError
@@ -75,6 +82,7 @@ NO_DOCUMENTS = "The input has no documents to embed."
     help="Weight words by A/(A+frequency), such as 0.001, so that rare words count more; 0 = off.",
 )
 @pooling_flags
+@prompt_flag("the model's default prompt")
 @engine_flags
 @data_options
 @json_flag
@@ -168,12 +176,13 @@ def embedding_settings(model: Model, path: str, values: dict[str, Any]) -> dict[
 
     pooling = given_pooling(model, path, values)
     engine = given_engine(model, path, values)
+    prompt = given_prompt(model, path, values["prompt"])
     smooths = isinstance(model, EmbedsTexts) and "smoothing" in model.embedding_settings
     if values["smoothing"] and not smooths:
         raise unsupported(model, path, "does not average word vectors, and --smoothing does not apply to it")
     if not isinstance(model, PoolsTokens):
         return {"smoothing": values["smoothing"]} if values["smoothing"] else {}
-    return {"pooling": model.with_pooling(**pooling).pooling, **engine}
+    return {"pooling": model.with_pooling(**pooling).pooling, **engine, **prompt}
 
 
 # ---- outputs ----
@@ -297,14 +306,14 @@ def count_rows(
     counts = {"rows": len(batch.keys), unit_of(model): int(read.sum()), "unknown": int(embedded.unknown.sum())}
     counts |= {"empty_rows": int((read == 0).sum()), "zero_rows": int(((embedded.matrix != 0).sum(axis=1) == 0).sum())}
     if pooling is not None and isinstance(model, PoolsTokens):
-        limit = (pooling.max_tokens or model.size.max_positions) - 2  # without [CLS] and [SEP]
+        limit = (pooling.max_tokens or model.size.max_positions) - model.tokenizer.template.added
         counts["cut_rows"] = int((read > limit).sum()) if pooling.long == TRUNCATE else 0
     return {**counts, "not_utf8": batch.not_utf8}
 
 
 def batches(
     model: Model, documents: Iterable[Batch], path: str, settings: dict[str, Any]
-) -> Iterator[tuple[Rows, dict[str, int]]]:
+) -> Iterator[tuple[EmbeddedBatch, dict[str, int]]]:
     """Yield embedded batches with their counts."""
     from firth.core.embedding import EmbedsTexts
 
@@ -320,10 +329,12 @@ def batches(
     for embedded in model.embed_batches(texts(), **settings):
         batch = waiting.popleft()
         counts = count_rows(model, batch, embedded, settings.get("pooling"))
-        yield Rows(batch.keys, embedded.matrix, embedded.unknown.tolist()), counts
+        yield EmbeddedBatch(batch.keys, embedded.matrix, embedded.unknown.tolist()), counts
 
 
-def sparse_batches(model: Model, documents: Iterable[Batch], path: str) -> Iterator[tuple[Rows, dict[str, int]]]:
+def sparse_batches(
+    model: Model, documents: Iterable[Batch], path: str
+) -> Iterator[tuple[EmbeddedBatch, dict[str, int]]]:
     """Yield embedded batches of sparse rows with their counts."""
     from firth.documents.document_matrix import SparseModel
 
@@ -331,7 +342,10 @@ def sparse_batches(model: Model, documents: Iterable[Batch], path: str) -> Itera
         raise unsupported(model, path, "has no sparse rows", "Choose .npy, .parquet or .jsonl.")
     for batch in documents:
         weighted = model.weighted(batch.texts)
-        yield Rows(batch.keys, weighted.matrix, weighted.unknown.tolist()), count_rows(model, batch, weighted, None)
+        yield (
+            EmbeddedBatch(batch.keys, weighted.matrix, weighted.unknown.tolist()),
+            count_rows(model, batch, weighted, None),
+        )
 
 
 def embed_table(model: TableModel, path: str, key: str | None, output: str | None, as_json: bool) -> None:
@@ -358,7 +372,7 @@ def embed_table(model: TableModel, path: str, key: str | None, output: str | Non
             raise FirthError("empty_data", "{path} has no rows to embed.", path=path)
         for start in range(0, len(table), BATCH):
             coded = model.coded(table.slice(start, start + BATCH))
-            write(Rows(keys[start : start + BATCH], single_precision(coded.matrix), coded.unseen.tolist()))
+            write(EmbeddedBatch(keys[start : start + BATCH], single_precision(coded.matrix), coded.unseen.tolist()))
             unseen += int(coded.unseen.sum())
     if unseen:
         note(f"{unseen:,} categories were not in the training data and are encoded as missing.", "unknown_category")

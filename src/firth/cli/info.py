@@ -36,23 +36,33 @@ def command(path: str, as_json: bool) -> None:
         else:  # the old model remains until the new one is finished
             fields |= {**model_fields(path), **({"unfinished": unfinished} if unfinished else {})}
     else:
-        fields |= fasttext_fields(Path(path)) if is_model_file(path) else vector_file_fields(Path(path))
+        fields |= file_fields(path)
     if as_json:
         print_json(fields)
         return
     print_fields(flatten(fields))
 
 
+def file_fields(path: str) -> dict[str, Any]:
+    """Return the description of a file: a model, or vectors."""
+    from firth.formats.fasttext import is_fasttext
+
+    if not is_model_file(path):
+        return vector_file_fields(Path(path))
+    return fasttext_fields(Path(path)) if is_fasttext(path) else model_fields(path)
+
+
 def model_fields(path: str) -> dict[str, Any]:
     """Return the method, tables, options and training metrics of a model."""
     from firth.core.card import card_values
-    from firth.core.model import HasHeads, HasVectors, base_model
+    from firth.core.model import DescribesEngine, HasHeads, HasVectors, base_model
     from firth.core.saved import external_opener, read_config
     from firth.core.sketch import KEY
     from firth.maps.layout_files import saved_layouts
     from firth.transformers.huggingface_folder import known_options
 
-    config = None if external_opener(Path(path)) else read_config(Path(path))
+    external = Path(path).is_file() or external_opener(Path(path))
+    config = None if external else read_config(Path(path))
     model = open_model(path)
     training = {name: value for name, value in model.training.items() if name not in ("command", KEY)}
     tables = model.tables if isinstance(model, HasVectors) else {}
@@ -63,13 +73,15 @@ def model_fields(path: str) -> dict[str, Any]:
         "tables": {name: {"rows": len(table), "dim": table.dim} for name, table in tables.items()},
         "maps": {name: {"points": len(layout.keys), **layout.score._asdict()} for name, layout in maps.items()},
         "heads": model.heads if isinstance(model, HasHeads) else None,
+        "engine": model.engine_description if isinstance(model, DescribesEngine) else None,
         "pooling": pooling_fields(base_model(model)),
         "options": known_options(model),
         "training": training,
         "card": card_values(model),
     }
     if config is None:
-        return {**fields, "bytes": sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())}
+        files = [Path(path)] if Path(path).is_file() else Path(path).rglob("*")
+        return {**fields, "bytes": sum(file.stat().st_size for file in files if file.is_file())}
     return {
         **fields,
         "bytes": sum(file["bytes"] for file in config["files"].values()),
@@ -92,6 +104,9 @@ def pooling_fields(model: Model) -> dict[str, Any] | None:
         "max_tokens": pooling.max_tokens or model.size.max_positions,
         "projected": model.projection is not None,  # whitened, shortened, or a Dense layer of sentence-transformers
         "dim": model.dim_of(pooling),
+        "prompts": dict(model.sentence.prompts),
+        "default_prompt": model.sentence.default_prompt,
+        "similarity": model.sentence.similarity,
     }
 
 
@@ -156,11 +171,14 @@ def unfinished_fields(folder: Path) -> dict[str, Any]:
 
 
 def is_tokenizer(path: Path) -> bool:
-    """Return whether the path is a tokenizer: a .json file, or a folder with a tokenizer.json that is not a model."""
+    """Return whether the path is a tokenizer: a file of one, or a folder with such a file that is not a model."""
+    from firth.data.tokenizer_files import SENTENCEPIECE, TOKENIZER, VOCAB_JSON, VOCAB_TXT
+
+    names = (TOKENIZER, VOCAB_TXT, VOCAB_JSON, *SENTENCEPIECE)
     if path.is_dir():
         is_model = any((path / name).exists() for name in ("config.json", "model.safetensors"))
-        return (path / "tokenizer.json").is_file() and not is_model
-    return path.suffix == ".json" and path.is_file()
+        return any((path / name).is_file() for name in names) and not is_model
+    return (path.suffix == ".json" or path.name in names) and path.is_file()
 
 
 def tokenizer_fields(path: str) -> dict[str, Any]:
@@ -174,6 +192,7 @@ def tokenizer_fields(path: str) -> dict[str, Any]:
         "tokens": len(tokenizer.ids),
         "merges": len(tokenizer.merges) or None,
         "special": tokenizer.special_tokens,
+        "roles": tokenizer.special.config(),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from firth.core.model import Model
 
 PRECISIONS = ("auto", "float32", "bf16", "int8")
-NAMES = ("how", "layers", "combine", "normalize", "max_tokens", "long")
+NAMES = ("how", "layers", "combine", "normalize", "max_tokens", "long", "include_prompt")
 
 
 def pooling_flags(function: Function) -> Function:
-    """Add --pooling, --layers, --combine, --normalize, --max-tokens and --long; the default is the model's."""
+    """Add a flag for each field of `Pooling`, such as --pooling and --layers; the default is the model's."""
     for item in reversed(options_of(Pooling)):
         names = ["--pooling", "how"] if item.name == "how" else ["--" + item.name.replace("_", "-")]
-        names = [f"{names[0]}/--no-{item.name}"] if item.kind is bool else names
+        names = [f"{names[0]}/--no-{names[0][2:]}"] if item.kind is bool else names
         kind: Any = click.Choice(item.choices) if item.choices else item.kind
         help = item.help[0].upper() + item.help[1:] + "."
         function = click.option(*names, type=kind, default=None, help=help)(function)
@@ -57,6 +57,22 @@ def given_pooling(model: Model, path: str, values: Mapping[str, Any]) -> dict[st
                 "without_whitening",
             )
     return given
+
+
+def prompt_flag(default: str) -> Callable[[Function], Function]:
+    """Add --prompt; `default` says what is used without it."""
+    help = f"Name of a prompt of the model that is put before each text, such as query; by default {default}."
+    return click.option("--prompt", metavar="NAME", help=help)
+
+
+def given_prompt(model: Model, path: str, name: str | None) -> dict[str, str]:
+    """Return the given prompt as a setting of `embed`, after checking that the model has it."""
+    if name is None:
+        return {}
+    if not isinstance(model, PoolsTokens):
+        raise unsupported(model, path, "has no prompts, and --prompt does not apply to it")
+    model.sentence.prompt(name)
+    return {"prompt": name}
 
 
 def engine_flags(function: Function) -> Function:

@@ -135,7 +135,7 @@ def print_tags(key: str | None, words: Any, as_json: bool) -> None:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ModelInputs:
     """Rows of a table as input of a fine-tuned model: texts or text pairs, and its further input columns."""
 
     model: Any
@@ -162,7 +162,9 @@ class Rows:
         return self.model.estimate(self.texts, columns=self.features)
 
 
-def read_rows(model: Model, path: str, file: str, column: str | None, other: str | None, label: str = "") -> Rows:
+def read_rows(
+    model: Model, path: str, file: str, column: str | None, other: str | None, label: str = ""
+) -> ModelInputs:
     """Read the columns of a table that a fine-tuned model takes."""
     from firth.core.model import ReadsColumns
     from firth.data.table import Table
@@ -178,7 +180,7 @@ def read_rows(model: Model, path: str, file: str, column: str | None, other: str
     columns = dict.fromkeys([*names, *model.columns, *([label] if label else [])])
     table = Table(file, columns=list(columns), categories=names)
     sides = [[text or "" for text in table.categories(name)] for name in names]
-    return Rows(model, table, list(zip(*sides, strict=True)) if other else sides[0], label)
+    return ModelInputs(model, table, list(zip(*sides, strict=True)) if other else sides[0], label)
 
 
 def classifier(model: Model, path: str) -> Predicts:

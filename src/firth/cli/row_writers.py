@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".npy", ".parquet", ".jsonl", ".npz")
 
 
-class Rows(NamedTuple):
+class EmbeddedBatch(NamedTuple):
     """A batch of embedded texts."""
 
     keys: list[str]
@@ -23,7 +23,7 @@ class Rows(NamedTuple):
     unknown: Sequence[int]  # words without a vector, per text
 
 
-Write = Callable[[Rows], None]
+Write = Callable[[EmbeddedBatch], None]
 
 
 @contextlib.contextmanager
@@ -51,7 +51,7 @@ def jsonl_writer(path: Path) -> Iterator[Write]:
         yield lambda rows: write_jsonl(file, rows)
 
 
-def write_jsonl(file: IO[str], rows: Rows) -> None:
+def write_jsonl(file: IO[str], rows: EmbeddedBatch) -> None:
     """Write rows as JSON objects with key, unknown and vector."""
     for key, row, unknown in zip(rows.keys, rows.matrix.tolist(), rows.unknown, strict=True):
         numbers = ", ".join([f"{number:.9g}" for number in row])  # 9 digits restore every float32
@@ -67,7 +67,7 @@ def npy_and_keys_writer(path: Path) -> Iterator[Write]:
     separator = b"["
     with new_pair(path) as (work, keys_path), npy_writer(work) as write, keys_path.open("wb") as keys:
 
-        def write_both(rows: Rows) -> None:
+        def write_both(rows: EmbeddedBatch) -> None:
             nonlocal separator
             write(rows)
             keys.write(separator + keys_to_json(rows.keys)[1:-1])
@@ -83,7 +83,7 @@ def npy_writer(path: Path) -> Iterator[Write]:
     shape = [0, 0]
     with path.open("wb") as file:
 
-        def write(rows: Rows) -> None:
+        def write(rows: EmbeddedBatch) -> None:
             shape[0] += len(rows.matrix)
             shape[1] = rows.matrix.shape[1]
             file.write(rows.matrix.astype("<f4").tobytes())
@@ -120,7 +120,7 @@ def parquet_writer(path: Path) -> Iterator[Write]:
     with contextlib.ExitStack() as stack:
         writers: list[Any] = []
 
-        def write(rows: Rows) -> None:
+        def write(rows: EmbeddedBatch) -> None:
             vectors = pyarrow.FixedSizeListArray.from_arrays(rows.matrix.ravel(), rows.matrix.shape[1])
             unknown = pyarrow.array(rows.unknown, pyarrow.int64())
             table = pyarrow.table({"key": rows.keys, "unknown": unknown, "vector": vectors})

@@ -10,6 +10,7 @@ import click
 
 from firth.cli.common import json_flag, k_option, note, open_model, print_json, print_table
 from firth.cli.index_location import index_location, postgres_option
+from firth.cli.pooling_options import given_prompt, prompt_flag
 from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     "PostgreSQL supports vector only.",
 )
 @click.option("--explain", "explained", is_flag=True, help="Show which words contributed to each match (word models).")
+@prompt_flag("the prompt for queries")
 @click.option("--model", metavar="PATH", help="The model of the index, if it has moved.")
 @postgres_option
 @json_flag
@@ -40,6 +42,7 @@ def command(
     where: str | None,
     mode: str | None,
     explained: bool,
+    prompt: str | None,
     model: str | None,
     postgres: str | None,
     as_json: bool,
@@ -53,13 +56,15 @@ def command(
         raise FirthError("conflicting_options", "An index in PostgreSQL supports --mode vector only. Omit --mode.")
     opened, mode = location.open(), mode or "both"
     if mode != "words" or explained:
-        opened = location.open(open_model(model_path(opened, model)))
+        path = model_path(opened, model)
+        opened = location.open(open_model(path))
+        given_prompt(opened.model, path, prompt)
     if isinstance(opened, Index) and opened.metadata.get("finished") is False:
         note(
             f"{index} is unfinished: it has {len(opened):,} texts so far. Run its build command again to finish it.",
             "unfinished_index",
         )
-    hits = opened.search(query, k, where=where, **({} if postgres else {"mode": mode}))
+    hits = opened.search(query, k, where=where, prompt=prompt, **({} if postgres else {"mode": mode}))
     shares = [word_shares(opened, query, hit.attributes.get("text")) for hit in hits] if explained else None
     if as_json:
         print_json(as_documents(hits, shares))
@@ -98,6 +103,7 @@ def word_shares(index: Index | PostgresIndex, query: str, text: Any) -> list[dic
     """Return how much each pair of words contributed to the score of a text."""
     from firth.index.explain import explain
 
+    assert index.model is not None
     return [share._asdict() for share in explain(index.model, query, str(text or ""))]
 
 

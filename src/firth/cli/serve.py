@@ -47,15 +47,23 @@ address_options = add_flags(ADDRESS_OPTIONS)  # `firth studio` has them too
     show_default=True,
     help="Precision of a BERT: float32 or int8 (faster, nearly as accurate) on a CPU; bf16 or float32 on a GPU.",
 )
+@click.option(
+    "--prompt",
+    metavar="NAME",
+    help="Name of the models' prompt for requests that name none, such as query; by default each model's own.",
+)
 @click.option("--quiet", is_flag=True, help="Log only errors, not every request.")
 @address_options
 @json_flag
-def command(models: tuple[str, ...], long: str, precision: str, quiet: bool, as_json: bool, **values: Any) -> None:
+def command(
+    models: tuple[str, ...], long: str, precision: str, prompt: str | None, quiet: bool, as_json: bool, **values: Any
+) -> None:
     """Serve models and indexes over HTTP: the APIs of OpenAI and text-embeddings-inference, search, and the workbench.
 
     MODEL is a folder of a model or an index, or NAME=FOLDER. A folder that is replaced is reloaded.
     """
-    serve(models, values, partial(print_address, as_json), requests=not quiet, long=long, precision=precision)
+    ready = partial(print_address, as_json)
+    serve(models, values, ready, requests=not quiet, long=long, precision=precision, prompt=prompt)
 
 
 def print_address(as_json: bool, address: str, page: str) -> None:

@@ -222,7 +222,7 @@ def how_to_resume(folder: str) -> str:
     return "stopped before the first checkpoint; nothing was saved."
 
 
-def print_result(trained: Trained, as_json: bool, text_pairs: bool) -> None:
+def print_result(trained: Trained[Model], as_json: bool, text_pairs: bool) -> None:
     """Print the metrics of a training run and the commands to try next."""
     from firth.core.sketch import KEY
 
@@ -251,7 +251,7 @@ def print_result(trained: Trained, as_json: bool, text_pairs: bool) -> None:
             },
             "loss": f"{metrics['loss']:.4f}" if metrics.get("loss") is not None else None,
             "agreement": f"{metrics['agreement']:.3f}" if "agreement" in metrics else None,
-            "selected": join_values(metrics.get("chosen", {})),
+            "automatic": join_values(metrics.get("automatic", {})),
             **{f"dev {name}": f"{metrics[name]:.4f}" for name in SCORES if name in metrics},
             **held_out_fields(metrics.get("held_out_score")),
             **{

@@ -87,6 +87,9 @@ class Data(ShowsRows, ABC):
         missing = [option.name for option in cls.file_options if option.name not in defaults]
         if missing:
             raise TypeError(f"The constructor of {cls.__name__} must have the keyword {missing[0]}, with a default.")
+        wrong = [option.name for option in cls.file_options if option.default not in (None, defaults[option.name])]
+        if wrong:
+            raise TypeError(f"{wrong[0]} of {cls.__name__} has another default than its constructor.")
         cls.file_options = tuple(replace(option, default=defaults[option.name]) for option in cls.file_options)
 
     @classmethod

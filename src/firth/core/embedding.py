@@ -91,6 +91,10 @@ class EmbedsTexts(Model):
         """What `embed` calls; models that report something at the end, or check the total, override it."""
         return (embedded.matrix for embedded in self.embed_batches(batches, *args, **settings))
 
+    def role_settings(self, role: str) -> dict[str, Any]:
+        """Return the settings of `embed` for texts in a role, query or document: a prompt, for models that have one."""
+        return {}
+
     @property
     def embedding_settings(self) -> list[str]:
         """The further settings of `embed`: the parameters of `embed_with_counts`."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firth.core.errors import FirthError
+
+if TYPE_CHECKING:
+    from firth.core.method import Method
 
 MARK = "callable:"  # prefix of the name in saved options
 
@@ -27,14 +30,21 @@ class MissingTokenizer:
         )
 
 
-def check_tokenizer(method: Any) -> None:
+def check_tokenizer(method: Method) -> None:
     """Raise an error if the tokenizer function was not passed to `load`."""
-    if lacks_tokenizer(method):
-        method.tokenizer("")
+    tokenizer = tokenizer_function(method)
+    if isinstance(tokenizer, MissingTokenizer):
+        tokenizer("")
 
 
-def lacks_tokenizer(method: Any) -> bool:
-    return isinstance(getattr(method, "tokenizer", None), MissingTokenizer)
+def lacks_tokenizer(method: Method) -> bool:
+    return isinstance(tokenizer_function(method), MissingTokenizer)
+
+
+def tokenizer_function(method: Method) -> Callable[[str], list[str]] | None:
+    """The function that the method splits texts with; None if it has none."""
+    tokenizer = getattr(method, "tokenizer", None)
+    return tokenizer if callable(tokenizer) else None
 
 
 def name_of(function: Any) -> str:

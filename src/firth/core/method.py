@@ -35,6 +35,10 @@ class Method(ABC):
     needs_start: ClassVar[bool] = False
     #: Whether `fit` requires data; a model can be distilled without any.
     needs_data: ClassVar[bool] = True
+    #: The fewest rows of a table that `fit` accepts.
+    min_rows: ClassVar[int] = 1
+    #: Whether tables may have missing cells and categories that were not seen in training.
+    accepts_missing: ClassVar[bool] = False
     #: Whether `fit` supports data-parallel training with torchrun.
     in_processes: ClassVar[bool] = False
 

@@ -312,9 +312,9 @@ class Contextual(Protocol):
         layers: Sequence[int] = (-1,),
         combine: str = "mean",
         subword_pooling: str = "mean",
-        windows: bool = False,
+        long: str = "refuse",
     ) -> list[WordsInContext]:
-        """Return the words of each text with their vectors."""
+        """Return the words of each text with their vectors; `long` says what happens to texts over the limit."""
 
     def static(self, data: Any, words: int | Sequence[str] = 20_000, **settings: Any) -> Vectors:
         """Return one vector per word: the mean over its occurrences in `data`."""
@@ -372,11 +372,34 @@ class Generates(Protocol):
 
 
 @runtime_checkable
+class Chats(Protocol):
+    """Answers messages with its chat template."""
+
+    def chat(self, messages: Sequence[Mapping[str, Any]], tokens: int | None = None, **settings: Any) -> Iterator[str]:
+        """Yield the answer to messages, each with a "role" and "content", as it is generated."""
+
+
+@runtime_checkable
+class DescribesEngine(Protocol):
+    """Says what computes it."""
+
+    @property
+    def engine_description(self) -> str:
+        """Which engine computes the network, and why."""
+
+
+@runtime_checkable
 class Translates(Protocol):
     """Maps texts to texts: translation, summarization."""
 
-    def translate(self, texts: Sequence[str], beam: int = 4, length_penalty: float = 0.6) -> list[str]:
-        """Return one text per input text."""
+    def translate(
+        self,
+        texts: Sequence[str],
+        beam: int | None = None,
+        length_penalty: float | None = None,
+        tokens: int | None = None,
+    ) -> list[str]:
+        """Return one text per input text; settings that are not given are the model's."""
 
 
 @runtime_checkable
@@ -457,6 +480,10 @@ class Recommends(Protocol):
 @runtime_checkable
 class Rates(Protocol):
     """Predicts ratings."""
+
+    @property
+    def tables(self) -> Mapping[str, Vectors]:
+        """The tables `items` and `users`."""
 
     @property
     def mean(self) -> float:

@@ -152,9 +152,3 @@ def unknown_option(kind: type, name: str) -> FirthError:
         hint=keyword_hint(name, known),
         available=", ".join(known),
     )
-
-
-def chosen_values(method: Any, resolved: Any) -> dict[str, Any]:
-    """The options that were chosen by the size of the data, with their values, for training.json."""
-    values = {item.name: (getattr(method, item.name), getattr(resolved, item.name)) for item in options_of(method)}
-    return {name: after for name, (before, after) in values.items() if after != before}

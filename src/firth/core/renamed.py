@@ -44,6 +44,7 @@ VALUES = {"overlong": {"cut": "truncate", "parts": "chunk"}}
 
 #: Options for which a stored 0 meant "chosen automatically"; None does now.
 ZERO_WAS_AUTOMATIC = {
+    "fasttext_classifier": ("epochs", "learning_rate"),
     "question_answerer": ("epochs", "learning_rate", "max_length"),
     "sentence_encoder": ("max_length",),
     "text_classifier": ("epochs", "learning_rate", "max_length"),
@@ -65,7 +66,7 @@ def current_options(method: str, options: Mapping[str, Any], known: Collection[s
 
 
 #: Parts of the names of a network's weights, as checkpoints of training store them.
-WEIGHTS = {"following.": "next_sentence.", "input.places.": "input.positions."}
+WEIGHTS = {"following.": "next_sentence.", "input.places.": "input.positions.", "positions.table": "positions.weight"}
 
 
 def current_weight(name: str) -> str:

@@ -6,13 +6,14 @@ import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
 from firth.core import registry
 from firth.core.card import CARD, card_text
 from firth.core.errors import FirthError
 from firth.core.functions import refuse_tokenizer, restored
 from firth.core.model import Model, Parts
+from firth.core.run import Run
 from firth.core.storage import (
     ARRAYS,
     CONFIG,
@@ -39,6 +40,8 @@ FORMAT = 1
 ATTEMPTS = 100  # to open a folder that is being replaced
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Model)
+M_co = TypeVar("M_co", bound=Model, covariant=True)
 
 
 def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
@@ -77,16 +80,57 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
     return folder
 
 
-def load(folder: str | os.PathLike[str], in_memory: bool = False, tokenizer: Any = None) -> Model:
+class Trains(Protocol[M_co]):
+    """A method, by the class of the models that it trains."""
+
+    def fit(self, data: Any, run: Run = ..., start: Model | None = ...) -> M_co:
+        """Train on `data` and return a model."""
+
+
+@overload
+def load(
+    folder: str | os.PathLike[str], method: None = None, *, in_memory: bool = False, tokenizer: Any = None
+) -> Model: ...
+
+
+@overload
+def load(
+    folder: str | os.PathLike[str], method: type[Trains[M]], *, in_memory: bool = False, tokenizer: Any = None
+) -> M: ...
+
+
+def load(
+    folder: str | os.PathLike[str],
+    method: type[Trains[Model]] | None = None,
+    *,
+    in_memory: bool = False,
+    tokenizer: Any = None,
+) -> Model:
     """Open a model folder of Firth or of another library (see `firth.model_folders`), or a fastText file. No code is
     executed.
+
+    `method` is the expected method (`firth.load(folder, firth.SkipGram)`): a model of another method is refused, and
+    type checkers know the class of the model.
 
     All files are opened together, so that a folder that is replaced meanwhile gives the old or the new model. Arrays
     are memory-mapped and JSON files are read at first use; with `in_memory` everything is read now, and later changes
     to the files have no effect. `tokenizer` is the function that the model was trained with
     (`SkipGram(tokenizer=split)`). Without it, the model accepts lists of tokens but no raw text.
     """
-    path = Path(folder)
+    model = open_model(Path(folder), in_memory, tokenizer)
+    if method is not None and not isinstance(model.method, method):
+        raise FirthError(
+            "unsupported_model",
+            "{folder} holds a model of {got}; expected {expected}.",
+            folder=folder,
+            got=type(model.method).__name__,
+            expected=method.__name__,
+        )
+    return model
+
+
+def open_model(path: Path, in_memory: bool, tokenizer: Any) -> Model:
+    """Open a folder or file; see `load`."""
     if path.is_file():
         refuse_tokenizer(tokenizer, path)
         model: Model = importlib.import_module(FILES).load_file(path, in_memory)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 
-Rows = TypeVar("Rows", bound=NDArray[Any])
+AnyArray = TypeVar("AnyArray", bound=NDArray[Any])
 
 
 def check_arrays(arrays: Mapping[str, NDArray[Any]], **declared: str) -> dict[str, int]:
@@ -70,7 +70,7 @@ def check_finite(arrays: Mapping[str, Any]) -> None:
             )
 
 
-def finite_rows(rows: Rows, what: str) -> Rows:
+def finite_rows(rows: AnyArray, what: str) -> AnyArray:
     """Check rows that a model computed for NaN and infinity. Large arrays are not read when a model is opened, so
     damage shows here."""
     if not np.isfinite(rows).all():

@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from firth.core.model import Model
 from firth.core.options import options_of
 from firth.core.processes import is_first_process, refuse_processes
 from firth.core.run import Run
-from firth.core.saved import load
+from firth.core.saved import M, Trains, load
 from firth.core.storage import (
     CONFIG,
     MAPS,
@@ -45,16 +45,17 @@ COMMAND = "command.json"
 LOCK = "lock"
 
 
-class Trained(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Trained(Generic[M]):
     """The result of `train`; `status` is "trained", "resumed" or "already finished"."""
 
-    model: Model
+    model: M
     folder: Path
     status: str
 
 
 def train(
-    method: Method,
+    method: Trains[M],
     data: Any,
     folder: str | os.PathLike[str],
     *,
@@ -63,19 +64,20 @@ def train(
     overwrite: bool = False,
     command: str = "",
     license: str = "",
-) -> Trained:
+) -> Trained[M]:
     """Train with `method.fit(data, run, start)` and save the model in `folder`, with checkpoints on the way.
 
     An unfinished run in `folder` with the same method, options, data, start and run settings is resumed; the model of a
     finished one is returned. Other models are refused, or replaced with `overwrite` once the new model is complete.
     `command` is the user's command line, for `firth info`; `license` is that of the data, for the model card.
     """
+    assert isinstance(method, Method)
     target = Path(folder)
     check_first(method, run, target)
     identity = identity_of(method, data, run, start)
     identified = data is None or identity["data"] is not None  # data may be None: Distil needs none
     if not overwrite and identified and finished_identity(target) == identity:
-        return Trained(load(target), target, "already finished")
+        return Trained(load(target, type(method)), target, "already finished")
     if not is_first_process():  # only rank 0 writes
         return Trained(method.fit(data, run, start), target, "trained")
     check_target(target, identity, overwrite)

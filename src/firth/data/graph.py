@@ -160,7 +160,7 @@ class Graph(Data):
         return f"Graph({len(self):,} nodes, {self.edges:,} edges, {kind})"
 
 
-class Rows(NamedTuple):
+class CompressedEdges(NamedTuple):
     """A graph in compressed sparse row format, and what was changed while it was read."""
 
     starts: NDArray[np.int64]
@@ -171,7 +171,7 @@ class Rows(NamedTuple):
     unequal: int
 
 
-def compress_edges(edges: Edges, directed: bool, weighted: bool) -> Rows:
+def compress_edges(edges: Edges, directed: bool, weighted: bool) -> CompressedEdges:
     """Return the edges in compressed sparse row format, with the neighbors of each row in ascending order."""
     from scipy.sparse import coo_array
 
@@ -206,7 +206,7 @@ def compress_edges(edges: Edges, directed: bool, weighted: bool) -> Rows:
             option="Edge weights",
             got=float(matrix.data[invalid[0]]),
         )
-    return Rows(
+    return CompressedEdges(
         matrix.indptr.astype(np.int64),
         matrix.indices.astype(np.int32),
         None if (values == 1).all() else values,

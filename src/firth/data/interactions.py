@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core.data import Data, FileOption
+from firth.core.data import Data
 from firth.core.errors import FirthError
 from firth.data.interaction_files import Columns, frame_columns, read_columns, record_columns
+from firth.data.shared_options import INTERACTION_OPTIONS
 from firth.data.table import encode_distinct, text_of
-from firth.kernels.sparse import Rows
+from firth.kernels.sparse import CSRMatrix
 
 SOURCES = (
     "a file (csv, tsv, text, jsonl, Parquet), a data frame, a scipy.sparse matrix, or tuples "
@@ -51,12 +52,7 @@ class Interactions(Data):
     """
 
     noun = "set of interactions"
-    file_options = (
-        FileOption("user", "The user column, by default the first."),
-        FileOption("item", "The item column, by default the second."),
-        FileOption("value", "The column of weights or ratings, by default the third."),
-        FileOption("time", "The time column, by default the fourth."),
-    )
+    file_options = INTERACTION_OPTIONS
 
     def __init__(
         self,
@@ -151,7 +147,7 @@ class Interactions(Data):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
-    def summed(self) -> Rows:
+    def summed(self) -> CSRMatrix:
         """Return the users × items matrix of summed weights. Negative weights are refused, sums of 0 left out."""
         low = np.flatnonzero(self.weights < 0)
         if len(low):
@@ -173,13 +169,13 @@ class Interactions(Data):
         shape = (len(self.users), len(self.items))
         matrix = csr_array((self.weights, self.item_ids, self.starts), shape)
         if matrix.has_canonical_format and self.weights.all():
-            return Rows(self.starts, self.item_ids, self.weights)
+            return CSRMatrix(self.starts, self.item_ids, self.weights)
         matrix = matrix.copy()  # it is changed in place below
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
         return rows_of(matrix)
 
-    def latest(self) -> Rows:
+    def latest(self) -> CSRMatrix:
         """Return the users × items matrix of the latest rating of each pair, or its mean if there are no times."""
         owners = self.user_ids()
         order = np.lexsort((self.item_ids, owners))  # stable: within a pair, events stay in time order
@@ -191,7 +187,7 @@ class Interactions(Data):
         else:
             values = np.add.reduceat(self.weights[order], first, dtype=np.float64) / (last - first + 1)
         starts = np.concatenate([[0], np.cumsum(np.bincount(owners[first], minlength=len(self.users)))])
-        return Rows(starts.astype(np.int64), ids[first], values.astype(np.float32))
+        return CSRMatrix(starts.astype(np.int64), ids[first], values.astype(np.float32))
 
     def histories(self) -> dict[str, dict[str, float]]:
         """Return each user's items with their weights, as `latest` gives them, for evaluation."""
@@ -223,12 +219,12 @@ def rank_by_popularity(items: NDArray[Any], count: int) -> tuple[NDArray[np.intp
     return rank, new_id
 
 
-def rows_of(matrix: Any) -> Rows:
+def rows_of(matrix: Any) -> CSRMatrix:
     """Return the arrays of a `scipy.sparse` matrix in compressed sparse row format."""
-    return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data)
+    return CSRMatrix(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data)
 
 
-def transposed(rows: Rows, columns: int) -> Rows:
+def transposed(rows: CSRMatrix, columns: int) -> CSRMatrix:
     """Transpose users × items to items × users; the users of an item are in ascending order."""
     from scipy.sparse import csr_array
 

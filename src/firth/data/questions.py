@@ -15,7 +15,7 @@ from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.core.report import Report
 from firth.data.readers import find_files, open_decompressed
-from firth.data.shared_options import DEV_OPTION
+from firth.data.shared_options import DEV_OPTION, QUESTION_OPTIONS
 from firth.data.table import Table
 
 MAX_SHOWN = 3  # ids listed in a note; the others are only counted
@@ -44,9 +44,7 @@ class Questions(Data):
 
     noun = "set of questions"
     file_options = (
-        FileOption("question", "The question column.", flag="question-column"),
-        FileOption("passage", "The passage column.", flag="passage-column"),
-        FileOption("answer", "The answer column.", flag="answer-column"),
+        *QUESTION_OPTIONS,
         FileOption("start", "The column with the character offset of the answer, if any.", flag="start-column"),
         DEV_OPTION,
     )

@@ -21,7 +21,7 @@ from firth.data.table import Table
 SENTENCE = "sentence"
 
 
-class Rows(NamedTuple):
+class AlignedTexts(NamedTuple):
     """Rows without missing texts: sides[0] are the anchors, sides[1] the positives and sides[2] the negatives, if any.
 
     `scores` are the similarity scores of the pairs, if given.
@@ -118,7 +118,7 @@ class SimilarPairs(Data):
     def _rows_shown(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         return self.table._rows_shown() if self.corpus is None else self.corpus._rows_shown()
 
-    def rows(self, report: Report) -> Rows:
+    def rows(self, report: Report) -> AlignedTexts:
         """Return the rows without empty texts and, for single texts, without duplicates."""
         rows = self._texts(report) if self.corpus is not None else self._table_rows(report)
         if len(rows) < 2:
@@ -129,7 +129,7 @@ class SimilarPairs(Data):
             )
         return rows
 
-    def _texts(self, report: Report) -> Rows:
+    def _texts(self, report: Report) -> AlignedTexts:
         texts = list(self._read())
         nonempty = [text for text in texts if text.strip()]
         distinct = list(dict.fromkeys(nonempty))
@@ -139,7 +139,7 @@ class SimilarPairs(Data):
         if len(distinct) < len(nonempty):
             text = f"{len(nonempty) - len(distinct):,} of {len(nonempty):,} texts are duplicates and left out."
             report.note(text, "duplicate_texts")
-        return Rows((distinct,))
+        return AlignedTexts((distinct,))
 
     def _read(self) -> Iterator[str]:
         assert self.corpus is not None
@@ -149,7 +149,7 @@ class SimilarPairs(Data):
             else:
                 yield text
 
-    def _table_rows(self, report: Report) -> Rows:
+    def _table_rows(self, report: Report) -> AlignedTexts:
         sides = [[text or "" for text in self.table.categories(name)] for name in self.names]
         scores = self.table.numbers(self.score) if self.score else np.zeros(len(self.table))
         empty_rows = [
@@ -167,7 +167,7 @@ class SimilarPairs(Data):
             )
         selected_rows = sorted(set(range(len(scores))) - set(empty_rows) - set(unscored))
         sides_left = tuple([side[row] for row in selected_rows] for side in sides)
-        return Rows(sides_left, scores[selected_rows] if self.score else None)
+        return AlignedTexts(sides_left, scores[selected_rows] if self.score else None)
 
     def fingerprint(self) -> str | None:
         """Return a hash of the data; None if a source is not a file."""

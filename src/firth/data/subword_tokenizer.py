@@ -1,11 +1,10 @@
-"""`SubwordTokenizer`: encodes and decodes text with the package `tokenizers`; reads its, BERT's and GPT-2's files."""
+"""`SubwordTokenizer`: encodes and decodes text with the package `tokenizers`, whatever files it was read from."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -14,17 +13,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.extras import missing_package
-from firth.core.storage import new_file, read_json, saying_where
+from firth.core.storage import saying_where
+from firth.data.sentencepiece_files import SPACE
+from firth.data.special_tokens import (
+    SpecialTokens,
+    Template,
+    declared_ids,
+    declared_names,
+    special_tokens_of,
+    template_of,
+)
+from firth.data.tokenizer_engines import load_engine, translating_errors
+from firth.data.tokenizer_files import (
+    CONFIG,
+    MERGES,
+    MOST_TOKENS,
+    SPECIAL_MAP,
+    TOKENIZER,
+    VOCAB_JSON,
+    VOCAB_TXT,
+    open_engine,
+    write_text,
+)
 
-TOKENIZER, VOCAB_TXT, VOCAB_JSON, MERGES, CONFIG = (
-    "tokenizer.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer_config.json",
-)  # fmt: skip
-BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-UNKNOWN = ("[UNK]", "<unk>")  # special tokens for what is not in the vocabulary
-END_OF_WORD = "</w>"
-MOST_BYTES = 1 << 29  # maximum size of a tokenizer file; the largest known ones have a thirtieth of it
-MOST_TOKENS = 10_000_000
+BYTE_SPACE = "Ġ"  # the space in tokens of byte-level BPE
 
 
 class Encoding(NamedTuple):
@@ -38,10 +50,15 @@ class Encoding(NamedTuple):
 class SubwordTokenizer:
     """A tokenizer trained by `BPE`, `WordPiece` or `Characters`, or read from files by `SubwordTokenizer.load`.
 
+    `names` are special tokens by role and `role_ids` their ids, as far as files beside the tokenizer declare them.
     Immutable, so threads can share it.
     """
 
-    def __init__(self, engine: Any) -> None:
+    def __init__(
+        self, engine: Any, names: Mapping[str, str] | None = None, role_ids: Mapping[str, int] | None = None
+    ) -> None:
+        padding = {"pad": engine.padding["pad_token"]} if engine.padding else {}
+        self._names, self._role_ids = {**padding, **(names or {})}, dict(role_ids or {})
         engine.no_truncation()  # truncation is up to the caller
         engine.no_padding()
         self.engine = engine
@@ -73,9 +90,9 @@ class SubwordTokenizer:
 
     def count_known(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the numbers of known and of unknown tokens of each text, without special tokens."""
-        unknown_ids = {id for token in UNKNOWN if (id := self.ids.get(token)) is not None}
+        unknown_id = -1 if self.special.unk is None else self.special.unk.id
         ids = self.ids_batch(texts, special=False)
-        unknown = np.array([sum(id in unknown_ids for id in each) for each in ids], np.int64)
+        unknown = np.array([each.count(unknown_id) for each in ids], np.int64)
         return np.array([len(each) for each in ids], np.int64) - unknown, unknown
 
     def decode(self, ids: Iterable[int], special: bool = False) -> str:
@@ -101,7 +118,11 @@ class SubwordTokenizer:
     def normalize(self) -> Callable[[str], str]:
         """A function that normalizes a word as the tokenizer does, for example to lower case without accents."""
         engine = self.engine.normalizer
-        return lru_cache(1 << 16)(lambda word: str(engine.normalize_str(word)).strip() if engine else word)
+
+        def normalized(word: str) -> str:
+            return str(engine.normalize_str(word)).replace(SPACE, " ").strip() if engine else word
+
+        return lru_cache(1 << 16)(normalized)
 
     @cached_property
     def ids(self) -> Mapping[str, int]:
@@ -126,6 +147,55 @@ class SubwordTokenizer:
         """The id of each special token."""
         added = self.engine.get_added_tokens_decoder()
         return {token.content: id for id, token in sorted(added.items()) if token.special}
+
+    @cached_property
+    def template(self) -> Template:
+        """The ids that `encode` adds around a text and around and between the texts of a pair."""
+        return template_of(self.engine, load_engine())
+
+    @property
+    def training_template(self) -> Template:
+        """The template; for a tokenizer without one, as GPT's, its begin and end tokens around each text."""
+        if self.template.added:
+            return self.template
+        return Template.enclosing(self.special.require("bos").id, self.special.require("eos").id)
+
+    @cached_property
+    def special(self) -> SpecialTokens:
+        """The special tokens by role: pad, unk, cls, sep, mask, bos and eos; None for a role that no token has."""
+        model = self._document["model"]
+        unknown = model.get("unk_token") or self.tokens.get(model.get("unk_id"))
+        return special_tokens_of(self.ids, self.tokens, self._names, self._role_ids, self.template, unknown)
+
+    @cached_property
+    def continues_word(self) -> NDArray[np.bool_]:
+        """Whether the token of each id continues a word: it has WordPiece's prefix, or lacks the space before it that
+        byte-level BPE and sentencepiece models mark."""
+        model = self._document["model"]
+        prefix, space = model.get("continuing_subword_prefix") or "", self.space
+        continues = np.zeros(self.size, bool)
+        special = set(self.special_tokens.values())
+        for token, id in self.ids.items():
+            if id not in special:
+                continues[id] = token.startswith(prefix) if prefix else bool(space) and not token.startswith(space)
+        return continues
+
+    @cached_property
+    def space(self) -> str:
+        """The character that marks a space before a word, in byte-level BPE and sentencepiece models; else empty."""
+        texts = json.dumps([self._document.get(step) for step in ("normalizer", "pre_tokenizer")], ensure_ascii=False)
+        return BYTE_SPACE if '"ByteLevel"' in texts else SPACE if SPACE in texts else ""
+
+    def lowercased(self) -> SubwordTokenizer:
+        """Return a tokenizer that converts text to lower case first; this one if it does already."""
+        normalizer = json.dumps(self._document.get("normalizer"))
+        if '"lowercase": true' in normalizer or '"Lowercase"' in normalizer:
+            return self
+        tk = load_engine()
+        engine = tk.Tokenizer.from_str(self.to_json())
+        steps = [tk.normalizers.Lowercase(), *([engine.normalizer] if engine.normalizer else [])]
+        engine.normalizer = tk.normalizers.Sequence(steps)
+        return SubwordTokenizer(engine, self._names, self._role_ids)
 
     def special_id(self, token: str) -> int:
         """Return the id of a special token."""
@@ -172,11 +242,14 @@ class SubwordTokenizer:
         return str(self.engine.to_str(pretty=True))
 
     @classmethod
-    def from_json(cls, text: str | bytes, where: str = "tokenizer.json") -> SubwordTokenizer:
-        """Read what `to_json` returned. No code in it is executed."""
+    def from_json(
+        cls, text: str | bytes, where: str = TOKENIZER, config: Mapping[str, Any] | None = None
+    ) -> SubwordTokenizer:
+        """Read what `to_json` returned; `config` is the content of tokenizer_config.json, which declares special
+        tokens. No code in them is executed."""
         data = text.encode() if isinstance(text, str) else text
         with translating_errors(f"{where} is not a tokenizer"):
-            return cls(load_engine().Tokenizer.from_buffer(data))
+            return cls(load_engine().Tokenizer.from_buffer(data), declared_names([(CONFIG, config or {})]))
 
     def save(self, path: str | Path) -> Path:
         """Write tokenizer.json (path *.json), vocab.txt (path *.txt), or a folder with tokenizer.json and the files of
@@ -192,10 +265,12 @@ class SubwordTokenizer:
             write_text(target / TOKENIZER, self.to_json())
             if self.kind == "wordpiece":
                 write_text(target / VOCAB_TXT, self._vocab_text())
-            elif self.kind == "bpe":
+            elif self.kind == "bpe" and self.space != SPACE:  # no file but tokenizer.json says how spaces are marked
                 write_text(target / VOCAB_JSON, json.dumps(self.ids, ensure_ascii=False))
                 lines = ["#version: 0.2", *(f"{left} {right}" for left, right in self.merges), ""]
                 write_text(target / MERGES, "\n".join(lines))
+            if SubwordTokenizer(load_engine().Tokenizer.from_str(self.to_json())).special != self.special:
+                write_text(target / SPECIAL_MAP, json.dumps(self.special.config(), ensure_ascii=False))
         return target
 
     def _vocab_text(self) -> str:
@@ -215,28 +290,15 @@ class SubwordTokenizer:
 
     @classmethod
     def load(cls, path: str | Path, lowercase: bool = True) -> SubwordTokenizer:
-        """Load tokenizer.json, vocab.txt, or a folder with one of them or with vocab.json and merges.txt.
+        """Load a tokenizer file, or a folder with one: tokenizer.json, vocab.txt, vocab.json with merges.txt, or a
+        sentencepiece model (sentencepiece.bpe.model, spiece.model, tokenizer.model, spm.model).
 
-        vocab.txt does not record whether text is lowercased. tokenizer_config.json in the same folder does; without it,
-        `lowercase` is used.
+        Other files of the folder are read for special tokens and settings: tokenizer_config.json,
+        special_tokens_map.json, added_tokens.json and config.json. `lowercase` is used for a vocab.txt if no file says
+        whether text is lowercased.
         """
-        source = Path(path)
-        if not source.is_dir():
-            if source.suffix == ".txt":
-                return cls(wordpiece_engine(read_vocab_text(source), lowercase_setting(source.parent, lowercase), BERT))
-            return cls.from_json(read_bytes(source), str(source))
-        if (source / TOKENIZER).exists():
-            return cls.from_json(read_bytes(source / TOKENIZER), str(source / TOKENIZER))
-        if (source / VOCAB_TXT).exists():
-            return cls.load(source / VOCAB_TXT, lowercase)
-        if (source / VOCAB_JSON).exists() and (source / MERGES).exists():
-            return cls(read_gpt2(source))
-        raise FirthError(
-            "invalid_tokenizer",
-            "{path} has no tokenizer; expected {expected}.",
-            path=source,
-            expected=f"{TOKENIZER}, {VOCAB_TXT}, or {VOCAB_JSON} with {MERGES}",
-        )
+        engine, settings = open_engine(Path(path), lowercase)
+        return cls(engine, settings.names(), declared_ids(settings.model))
 
 
 def checked_texts(texts: Sequence[str]) -> list[str]:
@@ -259,199 +321,6 @@ def checked_texts(texts: Sequence[str]) -> list[str]:
                 got=text[error.start],
             ) from None
     return list(texts)
-
-
-@contextlib.contextmanager
-def translating_errors(rule: str) -> Iterator[None]:
-    """Turn errors and panics of the Rust code (panics are a BaseException) into a FirthError."""
-    try:
-        yield
-    except (FirthError, KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
-        raise
-    except BaseException as error:
-        raise FirthError(
-            "invalid_tokenizer", "{rule}: {reason}.", rule=rule, reason=str(error).strip() or type(error).__name__
-        ) from None
-
-
-def load_engine() -> Any:
-    """Import the package `tokenizers`."""
-    try:
-        import tokenizers
-    except ImportError:
-        raise missing_package("Subword tokenizers need", "tokenizers", "tokenizers") from None
-    return tokenizers
-
-
-# ---- engines ----
-
-
-def bytes_engine(vocab: Mapping[str, int], merges: Sequence[tuple[str, str]], special: Sequence[str]) -> Any:
-    """Return a byte-level BPE tokenizer, as in GPT-2, which can encode any text without loss."""
-    tk = load_engine()
-    engine = tk.Tokenizer(tk.models.BPE(vocab=dict(vocab), merges=list(merges)))
-    engine.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=False)
-    engine.decoder = tk.decoders.ByteLevel()
-    engine.post_processor = tk.processors.ByteLevel(trim_offsets=False)
-    return with_special(engine, special)
-
-
-def characters_engine(
-    vocab: Mapping[str, int], merges: Sequence[tuple[str, str]], special: Sequence[str], lowercase: bool
-) -> Any:
-    """Return a character-level BPE tokenizer with an end-of-word suffix, as in the first GPT."""
-    tk = load_engine()
-    model = tk.models.BPE(vocab=dict(vocab), merges=list(merges), unk_token="<unk>", end_of_word_suffix=END_OF_WORD)
-    engine = tk.Tokenizer(model)
-    engine.normalizer = tk.normalizers.BertNormalizer(lowercase=lowercase)
-    engine.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
-    engine.decoder = tk.decoders.BPEDecoder(suffix=END_OF_WORD)
-    return with_special(engine, special)
-
-
-def wordpiece_engine(vocab: Mapping[str, int], lowercase: bool, special: Sequence[str]) -> Any:
-    """Return a WordPiece tokenizer, as in BERT: greedy longest match, with [CLS] and [SEP] around a text."""
-    tk = load_engine()
-    engine = tk.Tokenizer(tk.models.WordPiece(vocab=dict(vocab), unk_token="[UNK]"))
-    engine.normalizer = tk.normalizers.BertNormalizer(lowercase=lowercase)
-    engine.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
-    engine.decoder = tk.decoders.WordPiece(prefix="##")
-    if "[CLS]" in vocab and "[SEP]" in vocab:
-        engine.post_processor = tk.processors.TemplateProcessing(
-            single="[CLS] $A [SEP]",
-            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-            special_tokens=[(token, vocab[token]) for token in ("[CLS]", "[SEP]")],
-        )
-    return with_special(engine, [token for token in special if token in vocab])
-
-
-def single_characters_engine(vocab: Mapping[str, int], special: Sequence[str]) -> Any:
-    """Return a tokenizer with one token per character: BPE without merges."""
-    tk = load_engine()
-    engine = tk.Tokenizer(tk.models.BPE(vocab=dict(vocab), merges=[], unk_token="<unk>"))
-    engine.decoder = tk.decoders.Fuse()
-    return with_special(engine, special)
-
-
-def with_special(engine: Any, special: Sequence[str]) -> Any:
-    """Mark special tokens, which are recognized in texts and omitted when decoding."""
-    if special:  # they already have ids
-        engine.add_special_tokens(list(special))
-    return engine
-
-
-# ---- files ----
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically."""
-    with new_file(path) as work:
-        work.write_text(text, encoding="utf-8", newline="\n")
-
-
-def read_bytes(path: Path) -> bytes:
-    """Read a tokenizer file, whose size is limited."""
-    try:
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            raise FirthError(
-                "invalid_tokenizer",
-                "{path} has {size:,} bytes; a tokenizer file may have at most {maximum:,}.",
-                path=path,
-                size=size,
-                maximum=MOST_BYTES,
-            )
-        return path.read_bytes()
-    except OSError as error:
-        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
-
-
-def read_lines(path: Path) -> list[str]:
-    """Read the lines of a UTF-8 file."""
-    try:
-        text = read_bytes(path).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise FirthError(
-            "invalid_encoding", "{path} is not valid UTF-8 at byte {byte:,}.", path=path, byte=error.start
-        ) from None
-    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
-
-
-def read_vocab_text(path: Path) -> dict[str, int]:
-    """Read a vocab.txt with one token per line; the id is the line number, from 0."""
-    lines = read_lines(path)
-    vocab = {token: id for id, token in enumerate(lines)}
-    if len(vocab) < len(lines) or "" in vocab:
-        raise FirthError(
-            "invalid_tokenizer",
-            "{path}: each line must have a different token; {repeated} lines are empty or repeated.",
-            path=path,
-            repeated=len(lines) - len(vocab) + ("" in vocab),
-        )
-    if "[UNK]" not in vocab:
-        raise FirthError(
-            "invalid_tokenizer",
-            "{path} has no {missing} token, which WordPiece needs for words it cannot encode.",
-            path=path,
-            missing="[UNK]",
-        )
-    return vocab
-
-
-def read_gpt2(folder: Path) -> Any:
-    """Read vocab.json and merges.txt, as GPT-2 uses them."""
-    vocab = read_json(folder / VOCAB_JSON)
-    is_valid = isinstance(vocab, dict) and all(type(id) is int and 0 <= id < MOST_TOKENS for id in vocab.values())
-    if not is_valid or not vocab:
-        raise FirthError(
-            "invalid_tokenizer",
-            "{path} must be a JSON object that maps each token to an id below {maximum:,}.",
-            path=folder / VOCAB_JSON,
-            maximum=MOST_TOKENS,
-        )
-    if len(set(vocab.values())) < len(vocab):
-        raise FirthError(
-            "invalid_tokenizer",
-            "{path} has {tokens:,} tokens but only {ids:,} different ids.",
-            path=folder / VOCAB_JSON,
-            tokens=len(vocab),
-            ids=len(set(vocab.values())),
-        )
-    lines = [line for line in read_lines(folder / MERGES) if line]
-    lines = lines[1:] if lines and lines[0].startswith("#version") else lines
-    merges = [tuple(line.split(" ")) for line in lines]
-    malformed = next((line for line, pair in zip(lines, merges, strict=True) if len(pair) != 2), None)
-    if malformed is not None:
-        raise FirthError(
-            "invalid_tokenizer",
-            "{path}: each line must have two tokens separated by a space; got {got!r:.60}.",
-            path=folder / MERGES,
-            got=malformed,
-        )
-    learned = {part for left, is_valid in merges for part in (left, is_valid, left + is_valid)}
-    missing = min(learned - set(vocab), default=None)
-    if missing is not None:
-        raise FirthError(
-            "invalid_tokenizer",
-            "{path} uses the token {missing!r:.60}, which is not in {vocabulary}.",
-            path=folder / MERGES,
-            missing=missing,
-            vocabulary=VOCAB_JSON,
-        )
-    bracketed = (token for token in vocab if len(token) > 2 and token[0] + token[-1] in ("<>", "[]"))
-    special = [token for token in bracketed if token not in learned]
-    with translating_errors(f"{folder} is not a tokenizer"):
-        if any(token.endswith(END_OF_WORD) for token in vocab):
-            return characters_engine(vocab, merges, special, lowercase_setting(folder, False))  # type: ignore[arg-type]
-        return bytes_engine(vocab, merges, special)  # type: ignore[arg-type]
-
-
-def lowercase_setting(folder: Path, default: bool) -> bool:
-    """Return the lowercase setting of tokenizer_config.json, or `default` if there is none."""
-    if not (folder / CONFIG).exists():
-        return default
-    config = read_json(folder / CONFIG)
-    return bool(config.get("do_lower_case", default)) if isinstance(config, dict) else default
 
 
 @runtime_checkable

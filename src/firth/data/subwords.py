@@ -16,10 +16,11 @@ from firth.core.options import check_options, option
 from firth.core.run import Run
 from firth.data.corpus import Corpus
 from firth.data.pretokens import PretokenCounts, count_pretokens
-from firth.data.subword_tokenizer import (
-    BERT,
+from firth.data.special_tokens import BERT_NAMES
+from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.data.tokenizer_engines import (
     END_OF_WORD,
-    SubwordTokenizer,
+    WordPieceText,
     bytes_engine,
     characters_engine,
     load_engine,
@@ -86,7 +87,7 @@ class WordPiece:
     min_count: int = option(2, "minimum count of a pair to be merged", low=1)
     max_characters: int = option(1000, "number of most frequent characters to keep", low=1)
     lowercase: bool = option(True, "lowercase and remove accents")
-    special_tokens: Special = BERT
+    special_tokens: Special = tuple(BERT_NAMES.values())
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -100,7 +101,8 @@ class WordPiece:
         pretokens = count_corpus(corpus, "bert", self.lowercase, run)
         characters = frequent_characters(self, pretokens, "[UNK]", run)
         result = learn_merges(self, pretokens, kernel.initial_tokens(self.special_tokens, characters, prefix="##"), run)
-        return SubwordTokenizer(wordpiece_engine(vocabulary_and_merges(result)[0], self.lowercase, self.special_tokens))
+        vocab, text = vocabulary_and_merges(result)[0], WordPieceText(self.lowercase)
+        return SubwordTokenizer(wordpiece_engine(vocab, text, self.special_tokens))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.data.corpus import Corpus, is_table_like
 from firth.data.readers import format_and_compression
+from firth.data.shared_options import TRANSLATION_OPTIONS
 
 
 class Pair(NamedTuple):
@@ -38,8 +39,7 @@ class TranslationPairs(Data):
 
     noun = "set of pairs"
     file_options = (
-        FileOption("source", "The source column."),
-        FileOption("target", "The target column."),
+        *TRANSLATION_OPTIONS,
         FileOption(
             "dev",
             "Development pairs, as in val.de,val.en or val.tsv.",

@@ -315,7 +315,7 @@ class ClassifierModel(TextModel):
 def model_from_training(training: Training, metrics: Mapping[str, Any]) -> ClassifierModel:
     """Return the model of a finished training, without the words that occur in held-out texts only."""
     examples, words = training.examples, training.vocabulary
-    method = training.requested_method.as_trained(examples.tokens.splitting, words, training.run)
+    method = training.method.as_trained(examples.tokens.splitting, words, training.run)
     inputs = np.ascontiguousarray(training.inputs[:, : method.dim])
     trained = training.counts[: len(words)] > 0
     if not trained.all():

@@ -6,7 +6,7 @@ The update is implemented in `kernels/classify.py`; the model is in `classifier_
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,8 +49,10 @@ class ClassifierOptions(WordOptions):
     minn: int = option(0, "minimum length of character n-grams", low=0, high=MAX_NGRAM)
     maxn: int = option(0, "maximum length of character n-grams; 0 = no n-grams", low=0, high=MAX_NGRAM)
     buckets: int = option(2_000_000, "number of hash buckets for n-grams", low=1, high=MAX_BUCKETS)
-    epochs: int = option(0, "passes over the texts; 0 = 100 to 5, by their number", low=0)
-    learning_rate: float = option(0.0, "initial learning rate, decayed linearly to 0; 0 = 0.5", low=0, high=100)
+    epochs: int | None = option(None, "passes over the texts; none = automatic, 100 to 5 by their number", low=1)
+    learning_rate: float | None = option(
+        None, "initial learning rate, decayed linearly to 0; none = 0.5", low=1e-9, high=100
+    )
     min_count: int = option(1, "minimum count of a word", low=1)
     tokenizer: str | Callable[[str], list[str]] = option(
         "words",
@@ -65,7 +67,7 @@ class ClassifierOptions(WordOptions):
     def for_texts(self, texts: int) -> ClassifierOptions:
         """Return these options with automatic values for unset epochs and learning_rate."""
         epochs = min(MAX_EPOCHS, max(10 if texts < LARGE_TEXTS else 5, MIN_STEPS // max(1, texts)))
-        return replace(self, epochs=self.epochs or epochs, learning_rate=self.learning_rate or DEFAULT_RATE)
+        return self.resolved(epochs=epochs, learning_rate=DEFAULT_RATE)
 
     @property
     def hashed(self) -> bool:
@@ -137,7 +139,6 @@ class Training(Loop):
     method: ClassifierOptions
 
     def __init__(self, method: ClassifierOptions, examples: EncodedExamples, run: Run, start: Model | None) -> None:
-        self.requested_method = method
         self.held_out = held_out_texts(examples, method.held_out, run.seed)
         self.rows = np.setdiff1d(np.arange(len(examples.tokens)), self.held_out)
         super().__init__(method.for_texts(len(self.rows)), examples.fingerprint, run, len(self.rows))
@@ -238,7 +239,7 @@ class Training(Loop):
 
         The rate decays with the share of texts trained, or with the share of the time budget if that is larger.
         """
-        rate, epochs = self.method.learning_rate, self.epochs
+        rate, epochs = self.method.learning_rate or DEFAULT_RATE, self.epochs
         scales = [1 - (self.progress.epoch + share) / epochs for share in (0, 1)]
         if self.run.budget:
             spent = min(1.0, self.progress.seconds / self.run.budget)

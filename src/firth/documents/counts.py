@@ -16,7 +16,7 @@ class Counts(DocumentOptions):
     """The count of each word in each document."""
 
     summary: ClassVar[str] = "document-term matrix: documents as word counts, words as counts by document"
-    model: ClassVar[type[Model]] = SparseModel
+    model: ClassVar[type[SparseModel]] = SparseModel
 
     tf: str = option("count", "term frequency: the count n, 1, log(1 + n), or 1 + log n", choices=TF)
 

@@ -40,7 +40,7 @@ class Doc2Vec(WindowMethod):
         "document vectors trained to predict the words of documents; vectors of new documents are inferred"
     )
     data = TaggedCorpus
-    model: ClassVar[type[Model]] = Doc2VecModel
+    model: ClassVar[type[Doc2VecModel]] = Doc2VecModel
     architecture: ClassVar[str] = "skipgram"  # for mode=dbow; `kernel_settings` sets that of the other modes
     min_epochs: ClassVar[int] = 20
     large_text: ClassVar[int] = 1_000_000

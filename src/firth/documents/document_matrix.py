@@ -30,7 +30,7 @@ from firth.core.stored import check_arrays, check_finite, check_texts_of, finite
 from firth.core.vectors import Hits, Matrix, Vectors
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
-from firth.kernels.sparse import Rows, count_words
+from firth.kernels.sparse import CSRMatrix, count_words
 from firth.words.word_model import Phrases, TextModel, Texts, WordOptions
 
 TF = ("count", "boolean", "log", "sublinear")
@@ -123,7 +123,7 @@ class WeightedCorpus(NamedTuple):
     """A corpus as weighted rows, with its statistics."""
 
     tokens: Tokens
-    rows: Rows
+    rows: CSRMatrix
     statistics: CorpusStatistics
     metrics: dict[str, Any]
 
@@ -140,7 +140,7 @@ def allocate(size: int, dtype: Any) -> NDArray[Any]:
         return np.memmap(file, dtype=dtype, mode="w+", shape=(size,))
 
 
-def as_csr(rows: Rows, words: int) -> Any:
+def as_csr(rows: CSRMatrix, words: int) -> Any:
     """Return a scipy.sparse matrix on the same arrays (from 2³¹ entries on, scipy copies the column indices)."""
     from scipy import sparse
 
@@ -156,7 +156,7 @@ def row_blocks(starts: NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
         first = last
 
 
-def inverse_frequencies(rows: Rows, words: int, idf: str) -> FloatArray:
+def inverse_frequencies(rows: CSRMatrix, words: int, idf: str) -> FloatArray:
     """Return the idf of each word, computed from the number of documents N and the document frequency df."""
     documents = float(len(rows.starts) - 1)
     df = np.zeros(words)
@@ -175,7 +175,7 @@ def inverse_frequencies(rows: Rows, words: int, idf: str) -> FloatArray:
     return plain + 1 if idf == "plus_one" else plain
 
 
-def apply_weights(rows: Rows, lengths: FloatArray, weights: Weights, idf: FloatArray, average: float) -> None:
+def apply_weights(rows: CSRMatrix, lengths: FloatArray, weights: Weights, idf: FloatArray, average: float) -> None:
     """Replace the counts in `rows` by weights, in place. `lengths` are the documents' numbers of words."""
     for documents, entries in row_blocks(rows.starts):
         counts = rows.values[entries].astype(np.float64)
@@ -289,7 +289,7 @@ class SparseModel(DocumentModel):
         method: DocumentOptions,
         vocabulary: Vocabulary | Parts,
         keys: Sequence[str] | Callable[[], Sequence[str]],
-        rows: Rows,
+        rows: CSRMatrix,
         statistics: CorpusStatistics,
         training: Mapping[str, Any],
         phrases: Phrases = (),
@@ -351,11 +351,11 @@ class SparseModel(DocumentModel):
         sizes = check_arrays(parts.arrays, starts="int64 rows+1", columns="int32 entries", values="float32 entries")
         if sizes["rows"] < 0:
             raise FirthError("damaged_model", "The array {name} is empty.", name="starts")
-        rows = Rows(*(parts.arrays[name] for name in Rows._fields))
+        rows = CSRMatrix(*(parts.arrays[name] for name in CSRMatrix._fields))
         return cls(method, parts, stored_keys(parts), rows, stored_statistics(parts), training)
 
 
-def check_rows(rows: Rows, words: int) -> None:
+def check_rows(rows: CSRMatrix, words: int) -> None:
     """Raise an error if a stored matrix is inconsistent; called at the first use, because opening reads nothing."""
     starts, columns = rows.starts, rows.columns
     valid = starts[0] == 0 and starts[-1] == len(columns) == len(rows.values) and (starts[:-1] <= starts[1:]).all()

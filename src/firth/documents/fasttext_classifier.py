@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from firth.core.model import Model
-from firth.core.options import chosen_values
 from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.labeled_texts import LabeledTexts
@@ -26,7 +25,7 @@ class FastTextClassifier(ClassifierOptions):
     summary: ClassVar[str] = (
         "text classification: a linear layer on the mean of word and n-gram vectors; a fast, strong baseline"
     )
-    model: ClassVar[type[Model]] = ClassifierModel
+    model: ClassVar[type[ClassifierModel]] = ClassifierModel
     data = LabeledTexts
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ClassifierModel:
@@ -45,7 +44,6 @@ class FastTextClassifier(ClassifierOptions):
             "labels": len(examples.labels),
             "documents": len(examples.tokens),
             "held_out_documents": len(training.held_out),
-            "chosen": chosen_values(self, training.method),
             "reading_seconds": reading_seconds,
             "data": training.fingerprint,
             "seed": run.seed,

@@ -106,7 +106,7 @@ class LSA(WeightOptions):
         "A word has one vector for all its meanings.",
     )
     summary: ClassVar[str] = "dense vectors of words and documents: truncated SVD of tf-idf"
-    model: ClassVar[type[Model]] = LSAModel
+    model: ClassVar[type[LSAModel]] = LSAModel
 
     dim: int = option(100, "vector dimension", low=1, high=5000)
     power: float = option(1.0, "power of the singular values that scale the vectors", low=0, high=2)

@@ -21,7 +21,7 @@ class TfIdf(WeightOptions):
     """
 
     summary: ClassVar[str] = "document-term matrix weighted by tf-idf; also BM25"
-    model: ClassVar[type[Model]] = SparseModel
+    model: ClassVar[type[SparseModel]] = SparseModel
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> SparseModel:
         """Count and weight the words of a corpus (or Tokens, paths, texts)."""

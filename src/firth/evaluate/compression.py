@@ -226,7 +226,7 @@ def two_sample(real: ArrayLike, made_up: ArrayLike, *, folds: int = 3, seed: int
     return float(roc_auc_score(is_generated, probabilities))
 
 
-def independent_rows(columns: Mapping[str, Sequence[Any]], n: int, *, seed: int = 0) -> dict[str, list[Any]]:
+def independent_rows(columns: Mapping[str, Sequence[Any] | Array], n: int, *, seed: int = 0) -> dict[str, list[Any]]:
     """Generate rows by the trivial baseline: each cell is drawn from its column, independently of the others."""
     random = np.random.default_rng(seed)
     return {name: [values[i] for i in random.integers(len(values), size=n)] for name, values in columns.items()}

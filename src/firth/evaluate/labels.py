@@ -134,7 +134,7 @@ class LabelResult:
 
 
 def classification(
-    model: Predicts, examples: Iterable[tuple[Any, str | Sequence[str]]], k: int = 1, threshold: float = 0.0
+    model: Predicts, examples: Iterable[tuple[Any, str | float | Sequence[str]]], k: int = 1, threshold: float = 0.0
 ) -> LabelResult:
     """Predict labels for examples of (text, label or labels) and compare.
 
@@ -144,7 +144,7 @@ def classification(
 
 
 def predicted(
-    model: Predicts, examples: Iterable[tuple[Any, str | Sequence[str]]], k: int, threshold: float
+    model: Predicts, examples: Iterable[tuple[Any, str | float | Sequence[str]]], k: int, threshold: float
 ) -> Iterator[tuple[set[str], list[tuple[str, float]]]]:
     """Yield the labels and the predicted labels of each text."""
     rest = iter(examples)

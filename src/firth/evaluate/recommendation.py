@@ -123,7 +123,7 @@ def recommendations(
     return RecommendationResult(means, len(cases), left_out["unknown"], left_out["nothing new"], unknown)
 
 
-def check_recommends(model: Any) -> None:
+def check_recommends(model: object) -> None:
     """Refuse a model that does not recommend."""
     if not isinstance(model, Recommends):
         raise FirthError(
@@ -312,7 +312,7 @@ def rating_errors(model: Rates, test: Any) -> RatingResult:
             "{model!r} does not predict ratings. Use a model of RatingFactors.",
             model=model,
         )
-    tables: Any = model.tables  # type: ignore[attr-defined]  # every model of users and items has tables
+    tables = model.tables
     rated_items = {user: rated for user, rated in by_user(test).items() if isinstance(rated, Mapping)}
     triples = [(user, item, value) for user, rated in rated_items.items() for item, value in rated.items()]
     usable = [(u, i, r) for u, i, r in triples if u in tables["users"] and i in tables["items"]]

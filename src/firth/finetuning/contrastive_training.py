@@ -24,12 +24,12 @@ from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.scores import correlation, ranks
 from firth.core.sketch import recorded_rows
-from firth.data.similar_pairs import Rows, SimilarPairs
+from firth.data.similar_pairs import AlignedTexts, SimilarPairs
 from firth.finetuning.finetuned_model import base_of
 from firth.finetuning.finetuning_loop import Sequences, batches_of, encode_texts
 from firth.finetuning.sentence_encoder import SentenceEncoder
 from firth.nets.attention import Packed
-from firth.nets.bert import Bert, position_ids
+from firth.nets.encoder import Encoder, position_ids
 from firth.nets.transformer import Dropout
 from firth.training.baselines import (
     MIN_HELD_OUT_ROWS,
@@ -106,7 +106,7 @@ class ContrastiveTraining(GradientLoop):
 
     unit: ClassVar[str] = "texts"
     method: SentenceEncoder
-    net: Bert
+    net: Encoder
 
     def __init__(
         self, method: SentenceEncoder, base: BertModel, train: Texts, dev: Texts | None, fingerprint: str, run: Run
@@ -117,10 +117,7 @@ class ContrastiveTraining(GradientLoop):
         super().__init__(method, base.net, fingerprint, run, len(train))
         self.pooling, self.texts, self.dev = base.pooling, train, dev
         self.sides = train.sides if len(train.sides) > 1 else train.sides * 2  # single texts are encoded twice
-        projection = base.projection
-        self.projection = (
-            None if projection is None else [torch.from_numpy(part).to(self.device) for part in projection]
-        )
+        self.projection = base.projection
         self.longest = int(max(side.lengths.max() for side in [*train.sides, *(dev.sides if dev else ())]))
         self.shorter_dims = method.shorter_dims()
 
@@ -148,7 +145,7 @@ class ContrastiveTraining(GradientLoop):
         states = self.net.states(ids, position_ids(packed, len(ids)), torch.zeros_like(ids), packed)
         rows = self.pooling(states, packed, self.net.size.layers)
         if self.projection is not None:
-            rows = functional.linear(rows, *self.projection)
+            rows = self.projection.tensor(rows)
         return rows[original_order]
 
     def batch_loss(self, *tensors: Tensor) -> Tensor:
@@ -180,7 +177,7 @@ class ContrastiveTraining(GradientLoop):
 
     def width(self) -> int:
         """Return the length of the vectors."""
-        return self.pooling.dim(self.net.size.dim) if self.projection is None else len(self.projection[0])
+        return self.pooling.dim(self.net.size.dim) if self.projection is None else self.projection.dim
 
     def due(self, batches: int, spent: float) -> bool:
         """Return whether to evaluate now: after each epoch and several times within it, but never so often that
@@ -211,7 +208,8 @@ def concatenate_sides(sides: Sequence[Sequences]) -> Sequences:
     """Return the texts of all sides as one set of sequences."""
     lengths = np.concatenate([side.lengths for side in sides])
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    return Sequences(np.concatenate([side.ids for side in sides]), starts, np.concatenate([s.seconds for s in sides]))
+    ids, seconds = np.concatenate([side.ids for side in sides]), np.concatenate([side.seconds for side in sides])
+    return Sequences(ids, starts, seconds, sides[0].segments)
 
 
 # ---- from data to a model ----
@@ -219,7 +217,7 @@ def concatenate_sides(sides: Sequence[Sequences]) -> Sequences:
 
 def train_sentence_encoder(method: SentenceEncoder, data: Any, run: Run, start: Model | None) -> BertModel:
     """Train a sentence encoder."""
-    base = base_of(start, method, pooled=True)
+    base = base_of(start, method)
     if not isinstance(base, BertModel):
         raise FirthError(
             "incompatible_start",
@@ -227,6 +225,7 @@ def train_sentence_encoder(method: SentenceEncoder, data: Any, run: Run, start: 
             method="SentenceEncoder",
             got=start,
         )
+    base.net.masked = None
     similar = data if isinstance(data, SimilarPairs) else SimilarPairs(data)
     base = with_pooling_options(base, method)
     method = method.resolved(max_length=base.pooling.max_tokens or base.size.max_positions)
@@ -263,10 +262,12 @@ def train_sentence_encoder(method: SentenceEncoder, data: Any, run: Run, start: 
         comparison.add_notes(run.report, "Try more pairs, another learning_rate or fewer epochs.")
         metadata |= comparison.metrics()
     base.net.cpu()
-    return BertModel(method, base.net, base.tokenizer, base.pooling, metadata, base.projection)
+    return BertModel(method, base.net, base.tokenizer, base.pooling, metadata, base.projection, base.sentence)
 
 
-def baseline_comparison(dev: Rows, scores: NDArray[np.float64], before: float, after: float) -> BaselineComparison:
+def baseline_comparison(
+    dev: AlignedTexts, scores: NDArray[np.float64], before: float, after: float
+) -> BaselineComparison:
     """Compare Spearman's ρ on the dev pairs with that before training and that of tf-idf cosines."""
     word_ids: dict[str, int] = {}
     sides, rows = [bags_of(side, word_ids) for side in dev.sides[:2]], np.arange(len(dev))
@@ -279,7 +280,7 @@ def baseline_comparison(dev: Rows, scores: NDArray[np.float64], before: float, a
     return BaselineComparison("spearman", len(dev), after, values, learned, weaker)
 
 
-def labeled_pairs(rows: Rows) -> list[tuple[str, ...]]:
+def labeled_pairs(rows: AlignedTexts) -> list[tuple[str, ...]]:
     """Return the pairs that the data declares similar or scores; single texts declare none."""
     return list(zip(*rows.sides[:2], strict=True)) if len(rows.sides) > 1 else []
 
@@ -310,7 +311,7 @@ def with_pooling_options(base: BertModel, method: SentenceEncoder) -> BertModel:
     return base
 
 
-def encode_rows(rows: Rows, base: BertModel, report: Report) -> Texts:
+def encode_rows(rows: AlignedTexts, base: BertModel, report: Report) -> Texts:
     """Encode all sides of the rows and number their distinct texts."""
     max_length = base.pooling.max_tokens or base.size.max_positions
     ids: dict[str, int] = {}
@@ -319,7 +320,7 @@ def encode_rows(rows: Rows, base: BertModel, report: Report) -> Texts:
     return Texts(sides, text_ids, rows.scores)
 
 
-def fingerprint(rows: Rows, dev: Rows | None) -> str:
+def fingerprint(rows: AlignedTexts, dev: AlignedTexts | None) -> str:
     """Return a hash of the training and dev rows."""
     digest = hashlib.sha256()
     for part in (rows, dev):

@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from firth.core import registry
@@ -21,26 +19,27 @@ from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Attention, AttentionSteps, Model, Parts, Senses, WordsInContext
 from firth.core.options import build_settings
-from firth.core.run import Run
 from firth.core.sketch import KEY, inherited
-from firth.core.stored import check_finite, check_texts_of
+from firth.core.stored import check_texts_of
 from firth.core.vectors import Matrix, Vectors
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.finetuning.finetuning_options import TuningOptions
-from firth.nets.bert import Bert
-from firth.nets.transformer import Decoder, Size
+from firth.finetuning.heads import GPT_HEAD, Base, head_arrays, head_of, split_head, with_head
+from firth.nets.architecture import Architecture
+from firth.nets.encoder import Encoder
 from firth.nets.tuned import Tuned
-from firth.transformers import huggingface_bert as bert_files
-from firth.transformers import huggingface_gpt2 as gpt2
-from firth.transformers.bert_model import BertModel
+from firth.transformers.bert_model import BertModel, shape_options, stored_architecture
 from firth.transformers.contextual_words import Averaged
+from firth.transformers.families import ENCODERS
+from firth.transformers.families.decoders import read_decoder
+from firth.transformers.families.encoders import read_encoder
+from firth.transformers.families.family import Config, Head
+from firth.transformers.families.gpt2 import GPT2
 from firth.transformers.gpt_model import GPTModel
-from firth.transformers.gpt_model import net_of as decoder_of
 from firth.transformers.huggingface_folder import read_weights
 from firth.transformers.pooling import Pooling
 from firth.transformers.text_encoder import WINDOW
 
-Base = BertModel | GPTModel
 Kind = TypeVar("Kind", bound="TunedModel")
 BATCH_TOKENS = 16384  # tokens per forward pass of predictions
 
@@ -49,9 +48,8 @@ class TunedModel(EmbedsTexts):
     """A base model, the network of base and head, and the task's metadata (`task`, JSON)."""
 
     method: TuningOptions
-    architecture: ClassVar[str]  # Hugging Face's class with such a head
-    head: ClassVar[str]  # the head's name in that class
-    head_input: ClassVar[str] = "each"  # what the head reads: `pool` of a `Tuned` network
+    kind: ClassVar[str]  # how the names of Hugging Face's classes with such a head end
+    pools: ClassVar[tuple[str, ...]] = ("each",)  # what the head may read: `pool` of a `Tuned` network
     has_labels: ClassVar[bool] = False  # whether each output is a label
     outputs: ClassVar[int] = 1  # number of outputs, if they are not labels
     batch_texts = WINDOW
@@ -129,25 +127,31 @@ class TunedModel(EmbedsTexts):
 
     # ---- files ----
 
+    @property
+    def head(self) -> Head:
+        """The layout of the head."""
+        return head_of(self.base.size, self.kind, self.net.pool)
+
     def parts(self) -> Parts:
         parts = self.base.parts()
-        bert = isinstance(self.base, BertModel)
-        arrays = {f"bert.{name}" if bert else name: array for name, array in parts.arrays.items()}
-        head = self.head if bert else "score"
-        arrays |= {f"{head}.{name}": part.detach().cpu().numpy() for name, part in self.net.head.named_parameters()}
+        family = ENCODERS.get(self.base.size.family)
+        prefix = "" if family is None else family.prefix
+        arrays = {prefix + name: array for name, array in parts.arrays.items()} | head_arrays(self.net, self.head)
         base = self.base.method
         documents: dict[str, Any] = {
             "base": {"method": base.method_name(), "options": base.options(), "pool": self.net.pool}
         }
         foreign = dict(parts.foreign)
         if foreign and self.is_foreign():
-            foreign |= {"architectures": [self.architecture if bert else GPT], **self.foreign_config()}
+            pooling = {self.head.pooling_key: self.net.pool} if self.head.pooling_key else {}
+            foreign |= {"architectures": [family.tuned_class(self.kind) if family else f"GPT2{self.kind}"]}
+            foreign |= {**pooling, **self.foreign_config()}
         documents |= {"task": dict(self.task)}
         return replace(parts, arrays=arrays, documents={**parts.documents, **documents}, foreign=foreign)
 
     def is_foreign(self) -> bool:
         """Return whether Hugging Face's library computes the same outputs from these arrays."""
-        return self.net.pool != "mean" and (self.net.pool != "last" or self.net.head.bias is None)
+        return bool(self.head.pools) and (self.net.pool != "last" or self.net.head.bias is None)
 
     def foreign_config(self) -> dict[str, Any]:
         """Return the entries of config.json that describe the head."""
@@ -157,18 +161,20 @@ class TunedModel(EmbedsTexts):
     def from_parts(cls: type[Kind], method: Method, parts: Parts, training: Mapping[str, Any]) -> Kind:
         assert isinstance(method, TuningOptions)
         metadata = parts.documents["base"]
-        rest, head = split_head(parts.arrays, cls.head)
         base_method = registry.stored_method(metadata["method"], metadata["options"])
-        base: Any = base_method.model_class().from_parts(base_method, replace(parts, arrays=rest), {})
-        pools = ("last",) if isinstance(base, GPTModel) else ("each",) if cls.head_input == "each" else ("cls", "mean")
-        if metadata["pool"] not in pools:
+        causal = issubclass(base_method.model_class(), GPTModel)
+        pools, pool = ("last",) if causal else cls.pools, metadata["pool"]
+        if pool not in pools:
             raise FirthError(
                 "damaged_model",
                 "pool in base.json must be {choices}; got {got!r}.",
                 choices=" or ".join(pools),
-                got=metadata["pool"],
+                got=pool,
             )
-        net = with_head(base, head, metadata["pool"])
+        head = GPT_HEAD if causal else head_of(stored_architecture(base_method, parts), cls.kind, pool)
+        rest, arrays = split_head(parts.arrays, head)
+        base: Any = base_method.model_class().from_parts(base_method, replace(parts, arrays=rest), {})
+        net = with_head(base, arrays, head, pool)
         task = parts.documents["task"]
         if not isinstance(task, dict) or type(task.get("pairs", False)) is not bool:
             raise FirthError("damaged_model", "task.json must be an object that describes the task.")
@@ -186,18 +192,20 @@ class TunedModel(EmbedsTexts):
     @classmethod
     def from_foreign(cls: type[Kind], folder: Path, config: Mapping[str, Any], method: type[Method]) -> Kind:
         """Load a model that was fine-tuned with Hugging Face's library."""
-        rest, head = split_head(read_weights(folder), cls.head)
         own = method()
         assert isinstance(own, TuningOptions)
         base: Base
-        if config["model_type"] == "bert":
-            base, pool = bert_of(folder, config, rest), cls.head_input
-            if pool == "each" and base.net.pooler is not None:
-                base.net.pooler = None  # older folders have one that the head does not use
+        if config["model_type"] in ENCODERS:
+            size = ENCODERS[config["model_type"]].architecture(Config(config))
+            head, pool = foreign_head(size, cls.kind, config)
+            rest, arrays = split_head(read_weights(folder), head)
+            base = encoder_of(folder, size, rest)
         else:
-            base, pool = gpt_of(folder, config, rest), "last"
-        task = cls.foreign_task(config, len(head["weight"]))
-        return cls(own, base, with_head(base, head, pool), task, {"source": config["model_type"]})
+            head, pool = GPT_HEAD, "last"
+            rest, arrays = split_head(read_weights(folder), head)
+            base = gpt_of(folder, config, rest)
+        net = with_head(base, arrays, head, pool)
+        return cls(own, base, net, cls.foreign_task(config, net.head.out_features), {"source": config["model_type"]})
 
     @classmethod
     def foreign_task(cls, config: Mapping[str, Any], outputs: int) -> dict[str, Any]:
@@ -205,65 +213,44 @@ class TunedModel(EmbedsTexts):
         return {}
 
 
-GPT = "GPT2ForSequenceClassification"
+def foreign_head(size: Architecture, kind: str, config: Mapping[str, Any]) -> tuple[Head, str]:
+    """Return the head of a folder that Hugging Face's library wrote, and what it reads."""
+    family = ENCODERS[size.family]
+    head = family.heads.get(kind)
+    if head is None:
+        raise FirthError(
+            "unsupported_architecture",
+            "{family} has no class {name}.",
+            family=family.title,
+            name=family.tuned_class(kind),
+        )
+    pools = {pool: pool for pool in head.pools}
+    return head, Config(config).choice(head.pooling_key, head.pools[0], pools) if head.pooling_key else head.pools[0]
 
 
-def bert_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> BertModel:
-    """Build the base of a Hugging Face BERT folder."""
-    size = bert_files.size_of(config)
-    net = bert_files.net_of(bert_files.from_bert(arrays, size), size)
-    method = build_settings(registry.method("bert"), {**options_of(size), "context_length": size.max_positions})
-    return BertModel(method, net, SubwordTokenizer.load(folder), Pooling(), {"source": "bert"})
+def encoder_of(folder: Path, size: Architecture, arrays: Mapping[str, NDArray[Any]]) -> BertModel:
+    """Build the base of a Hugging Face folder of an encoder."""
+    method = build_settings(registry.method("bert"), shape_options(size))
+    net = read_encoder(ENCODERS[size.family], arrays, size)
+    return BertModel(method, net, SubwordTokenizer.load(folder), Pooling(), {"source": size.family})
 
 
 def gpt_of(folder: Path, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> GPTModel:
     """Build the base of a Hugging Face GPT-2 folder."""
-    size, _ = gpt2.size_of(config)
-    net = decoder_of(gpt2.from_foreign(arrays, size, config), size)
+    size = GPT2.architecture(Config(config))
+    net = read_decoder(GPT2, arrays, size, config)
     method = build_settings(registry.method("gpt"), {**options_of(size), "context_length": size.max_positions - 1})
     return GPTModel(method, net, SubwordTokenizer.load(folder), {"source": "gpt2"})
 
 
-def options_of(size: Size) -> dict[str, Any]:
+def options_of(size: Architecture) -> dict[str, Any]:
     """Return the method options that describe a network of this size."""
     names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "activation", "epsilon")
     return {name: getattr(size, name) for name in names}
 
 
-def split_head(
-    arrays: Mapping[str, NDArray[Any]], name: str
-) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-    """Split arrays into those of the base and those of the head, which is called "score" in a GPT."""
-    heads = {f"{head}.{part}": part for head in (name, "score") for part in ("weight", "bias")}
-    head = {heads[name]: np.array(array, np.float32) for name, array in arrays.items() if name in heads}
-    rest = {name: array for name, array in arrays.items() if name not in heads and not name.startswith("columns.")}
-    if "weight" not in head or head["weight"].ndim != 2:
-        raise FirthError("incomplete_model", "The model has no head: the array {name}.weight is missing.", name=name)
-    return rest, head
-
-
-def with_head(base: Base, head: Mapping[str, NDArray[np.float32]], pool: str) -> Tuned:
-    """Build the network of a saved model from its base and the head's arrays."""
-    if pool == "cls" and isinstance(base.net, Bert) and base.net.pooler is None:
-        raise FirthError("incomplete_model", "The model has no pooler, which its head needs.")
-    check_finite({f"the head's {name}": array for name, array in head.items()})
-    outputs, width = head["weight"].shape
-    extra = width - base.size.dim
-    if extra < 0 or ("bias" in head and head["bias"].shape != (outputs,)):
-        raise FirthError(
-            "damaged_model",
-            "The head of {outputs} × {width} does not fit a base of {dim} dimensions.",
-            outputs=outputs,
-            width=width,
-            dim=base.size.dim,
-        )
-    net = Tuned(base.net, outputs, pool, 0.0, extra, bias="bias" in head)
-    net.head.load_state_dict({name: torch.from_numpy(array) for name, array in head.items()})
-    return net
-
-
-def base_of(start: Model | None, method: Method, pooled: bool) -> Base:
-    """Copy the pretrained model without its pretraining heads; `pooled` keeps BERT's pooler."""
+def base_of(start: Model | None, method: Method) -> Base:
+    """Copy the pretrained model without the pretraining heads that fine-tuning does not start from."""
     if start is None:
         raise FirthError(
             "missing_start",
@@ -280,10 +267,8 @@ def base_of(start: Model | None, method: Method, pooled: bool) -> Base:
         )
     training = {KEY: start.training[KEY]} if KEY in start.training else {}
     base = type(model).from_parts(model.method, model.parts(), training)  # a deep copy
-    if isinstance(base.net, Bert):
-        base.net.masked = base.net.next_sentence = None
-        if not pooled:
-            base.net.pooler = None
+    if isinstance(base.net, Encoder):
+        base.net.next_sentence = None
     return base
 
 
@@ -298,16 +283,6 @@ def pool_of(start: Model | None, pooling: str) -> str:
         return "cls" if pooling == "base" else pooling
     has_pooling = model.pooling != Pooling() or type(model.method).method_name() == "sentence_encoder"
     return "mean" if has_pooling and model.pooling.how != "cls" else "cls"
-
-
-def new_net(
-    base: Base, outputs: int, pool: str, method: TuningOptions, run: Run, extra: int = 0, bias: bool = False
-) -> Tuned:
-    """Put a new head on the base, initialized with the run's seed. A GPT's head has no bias unless `bias` is set."""
-    causal = isinstance(base.net, Decoder)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(run.seed)
-        return Tuned(base.net, outputs, "last" if causal else pool, method.dropout, extra, bias or not causal)
 
 
 def max_length_of(method: TuningOptions, base: Base) -> int:

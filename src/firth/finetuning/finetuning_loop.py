@@ -24,7 +24,7 @@ from firth.core.stored import finite_rows
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.finetuning.finetuning_options import TuningOptions
 from firth.nets.attention import Packed
-from firth.nets.bert import Bert
+from firth.nets.encoder import Encoder
 from firth.nets.tuned import Tuned
 from firth.training.gradient_loop import Batch, GradientLoop
 from firth.training.optimizers import optimizer
@@ -32,8 +32,6 @@ from firth.training.optimizers import optimizer
 EVALUATIONS = 12  # evaluations on dev data per trial
 MIN_EVALUATED = 2000  # dev texts per evaluation, if there are that many
 MAX_CACHE_BYTES = 2 << 30  # most bytes of cached vectors of a frozen base
-END_OF_TEXT = "<|endoftext|>"  # GPT's special token at both ends of a text
-
 Ids = NDArray[np.int32]
 
 
@@ -43,6 +41,7 @@ class Sequences(NamedTuple):
     ids: Ids  # (tokens,)
     starts: NDArray[np.int64]  # (sequences + 1,): offset of each sequence in `ids`, then the total
     seconds: NDArray[np.int64]  # (sequences,): position of the second text in its sequence; the length if there is none
+    segments: bool = True  # the second text has segment 1, as the tokenizer's template says
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -54,14 +53,15 @@ class Sequences(NamedTuple):
 
     def take(self, rows: NDArray[np.int64]) -> Sequences:
         """Return the sequences `rows`, in that order."""
-        return concatenate_ids([self.ids[self.starts[row] : self.starts[row + 1]] for row in rows], self.seconds[rows])
+        parts = [self.ids[self.starts[row] : self.starts[row + 1]] for row in rows]
+        return concatenate_ids(parts, self.seconds[rows], self.segments)
 
     def tensors(self, rows: Sequence[int], segments: bool) -> list[Tensor]:
         """Return ids, segment ids and starts of the sequences `rows`; without `segments`, all segment ids are 0."""
         selected = self.take(np.asarray(rows, np.int64))
         positions = np.arange(len(selected.ids)) - np.repeat(selected.starts[:-1], selected.lengths)
         is_second = np.zeros(len(positions), bool)
-        if segments:
+        if segments and self.segments:
             is_second = positions >= np.repeat(selected.seconds, selected.lengths)
         return [
             torch.from_numpy(selected.ids.astype(np.int64)),
@@ -70,36 +70,40 @@ class Sequences(NamedTuple):
         ]
 
 
-def concatenate_ids(parts: Sequence[Sequence[int] | Ids], seconds: Sequence[int] | NDArray[np.int64]) -> Sequences:
+def concatenate_ids(
+    parts: Sequence[Sequence[int] | Ids], seconds: Sequence[int] | NDArray[np.int64], segments: bool = True
+) -> Sequences:
     """Build `Sequences` from one list of token ids per text or pair."""
     ids = np.concatenate([np.zeros(0, np.int32), *(np.asarray(part, np.int32) for part in parts)])
-    return Sequences(ids, np.cumsum([0, *map(len, parts)]), np.asarray(seconds, np.int64))
+    return Sequences(ids, np.cumsum([0, *map(len, parts)]), np.asarray(seconds, np.int64), segments)
 
 
 def encode_texts(
     tokenizer: SubwordTokenizer, texts: Sequence[Any], max_length: int, overlong: str, report: Report
 ) -> Sequences:
-    """Encode texts or pairs as [CLS] text [SEP] or [CLS] first [SEP] second [SEP].
+    """Encode texts or pairs with the tokenizer's special tokens, such as [CLS] first [SEP] second [SEP].
 
-    For a GPT, <|endoftext|> stands for both special tokens. `overlong` says what happens to sequences of more than
+    `overlong` says what happens to sequences of more than
     `max_length` tokens: `TRUNCATE` or `REFUSE`.
     """
-    first, last = boundary_tokens(tokenizer)
+    template = tokenizer.training_template
     pairs = bool(len(texts)) and not isinstance(texts[0], str)
     check_texts_or_pairs(texts, pairs)
     sides = list(zip(*texts, strict=True)) if pairs else [texts]
     ids = [tokenizer.ids_batch(checked_texts(list(side)), special=False) for side in sides]
     parts, seconds, n_truncated = [], [], 0
-    room = max_length - 1 - len(ids)
+    room = max_length - (template.added_to_pair if pairs else template.added)
     for number, full in enumerate(zip(*ids, strict=True)):
         truncated, tokens = truncate(full, room), sum(map(len, full))
         if tokens > room and overlong == REFUSE:
             raise TooLongError(number, tokens + max_length - room, max_length, "Use overlong=truncate.")
         n_truncated += tokens > room
-        parts.append([first, *(id for part in truncated for id in (*part, last))])
-        seconds.append(2 + len(truncated[0]))
+        sequence = template.text(truncated[0])
+        part, second = template.pair(*truncated) if pairs else (sequence, len(sequence))
+        parts.append(part)
+        seconds.append(second)
     note_truncated(report, n_truncated, len(texts), max_length)
-    return concatenate_ids(parts, seconds)
+    return concatenate_ids(parts, seconds, template.segments)
 
 
 def check_texts_or_pairs(texts: Sequence[Any], pairs: bool) -> None:
@@ -108,13 +112,6 @@ def check_texts_or_pairs(texts: Sequence[Any], pairs: bool) -> None:
     if isinstance(texts, str) or not valid:
         got = "a single str" if isinstance(texts, str) else "a list that mixes types"
         raise FirthError("invalid_type", "Texts must be a list of str or a list of pairs of str; got {got}.", got=got)
-
-
-def boundary_tokens(tokenizer: SubwordTokenizer) -> tuple[int, int]:
-    """Return the ids of the special tokens before and after a text."""
-    if "[CLS]" in tokenizer.ids:
-        return tokenizer.ids["[CLS]"], tokenizer.ids["[SEP]"]
-    return tokenizer.special_id(END_OF_TEXT), tokenizer.special_id(END_OF_TEXT)
 
 
 def truncate(parts: Sequence[list[int]], room: int) -> list[list[int]]:
@@ -147,7 +144,7 @@ class FineTuning(GradientLoop):
         self.trial_epochs: int = method.epochs
         self.learning_rates = method.rate_list()
         self.trials = len(self.learning_rates) * method.restarts
-        self.segments = isinstance(net.base, Bert) and net.base.input.segments.num_embeddings > 1
+        self.segments = isinstance(net.base, Encoder) and net.base.size.segments > 1
         self.longest = int(max(train.lengths.max(), dev.lengths.max() if dev is not None and len(dev) else 0))
         if self.trials > 1 and not (dev is not None and len(dev)):
             raise FirthError(
@@ -392,7 +389,7 @@ def predict_batches(
     `extra_of` returns the numeric features of the given rows, for a head that reads other columns as well.
     """
     device = next(net.parameters()).device
-    use_segments = isinstance(net.base, Bert) and net.base.input.segments.num_embeddings > 1
+    use_segments = isinstance(net.base, Encoder) and net.base.size.segments > 1
     for rows in batches_of(texts.lengths, max_tokens):
         ids, segments, starts = (tensor.to(device) for tensor in texts.tensors(rows, use_segments))
         packed = Packed(starts, int(texts.lengths[rows].max()))

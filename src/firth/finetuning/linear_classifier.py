@@ -29,7 +29,7 @@ class LinearClassifier(LinearOptions):
     )
     summary: ClassVar[str] = "labels of texts, by logistic regression on the vectors of any model"
     data = Examples
-    model: ClassVar[type[Model]] = LinearClassifierModel
+    model: ClassVar[type[LinearClassifierModel]] = LinearClassifierModel
 
     regularization: float = option(1.0, "strength of the L2 penalty (1/C of scikit-learn)", low=1e-9, high=1e9)
 

@@ -28,7 +28,7 @@ class LinearRegressor(LinearOptions):
     )
     summary: ClassVar[str] = "numbers of texts, by ridge regression on the vectors of any model"
     data = Examples
-    model: ClassVar[type[Model]] = LinearRegressorModel
+    model: ClassVar[type[LinearRegressorModel]] = LinearRegressorModel
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> LinearRegressorModel:
         """Train on `Examples` (or data they can be built from), with the vectors of `start`."""

@@ -22,14 +22,16 @@ from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.questions import Question, Questions, find_answer_spans, report_answer_problems
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.finetuning.finetuned_model import BATCH_TOKENS, Base, TunedModel, base_of, max_length_of, new_net
+from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, base_of, max_length_of
 from firth.finetuning.finetuning_loop import FineTuning, Sequences, concatenate_ids, predict_batches
+from firth.finetuning.heads import Base, new_net
 from firth.finetuning.question_answerer import QuestionAnswerer
 from firth.nets.attention import Packed
-from firth.nets.bert import position_ids
+from firth.nets.encoder import position_ids
 from firth.nets.tuned import Tuned
 from firth.training.baselines import HINT, BaselineComparison, answer_guesses, clearly_better
 from firth.transformers.bert_model import BertModel
+from firth.transformers.families.family import SPAN
 
 NONE = (-1, -1)
 WINDOW = 384  # tokens of question and passage, as in the paper
@@ -37,7 +39,7 @@ Offsets = list[tuple[int, int]]
 
 
 class Windows(NamedTuple):
-    """Windows of the form [CLS] question [SEP] part of the passage [SEP]; a long passage has several that overlap."""
+    """Pairs of a question and a part of its passage; a long passage has several parts that overlap."""
 
     texts: Sequences
     question_ids: NDArray[np.int64]  # (windows,): the question of each window
@@ -57,7 +59,7 @@ def windows(
 
     `spans` are the character spans of the answers in their passages.
     """
-    cls, sep = tokenizer.ids["[CLS]"], tokenizer.ids["[SEP]"]
+    template = tokenizer.template
     encoded_questions = tokenizer.ids_batch([row.question for row in questions], special=False)
     distinct = list(dict.fromkeys(row.passage for row in questions))
     passages = dict(zip(distinct, tokenizer.encode_batch(distinct, special=False), strict=True))
@@ -68,23 +70,23 @@ def windows(
             name = f"Question {number + 1:,}"
             raise TooLongError(number, len(question), method.question_length, "Use overlong=truncate.", name)
         n_truncated += len(question) > method.question_length
-        prefix = [cls, *question[: method.question_length], sep]
+        prefix = [*template.pair_before, *question[: method.question_length], *template.between]
         passage = passages[row.passage]
         answer = token_span(passage.offsets, span)
-        room = max_length - len(prefix) - 1
+        room = max_length - len(prefix) - len(template.pair_after)
         if room < 2:
             raise FirthError(
                 "text_too_long",
                 "A question of {n_tokens} tokens leaves no room for a passage in {limit} tokens. Raise max_length or "
                 "lower question_length.",
-                n_tokens=len(prefix) - 2,
+                n_tokens=len(question[: method.question_length]),
                 limit=max_length,
             )
         step = room - min(method.overlap, room // 2)
         first = 0
         while first == 0 or first + room - step < len(passage.ids):
             window_ids = passage.ids[first : first + room]
-            parts.append([*prefix, *window_ids, sep])
+            parts.append([*prefix, *window_ids, *template.pair_after])
             seconds.append(len(prefix))
             question_ids.append(number)
             firsts.append(first)
@@ -94,7 +96,11 @@ def windows(
     offsets = [passages[row.passage].offsets for row in questions]
     answer_positions = np.array(targets, np.int64).reshape(-1, 2)
     all_windows = Windows(
-        concatenate_ids(parts, seconds), np.array(question_ids), np.array(firsts), offsets, answer_positions
+        concatenate_ids(parts, seconds, template.segments),
+        np.array(question_ids),
+        np.array(firsts),
+        offsets,
+        answer_positions,
     )
     return all_windows, n_truncated
 
@@ -236,8 +242,7 @@ class SpanFineTuning(FineTuning):
 class SpanModel(TunedModel):
     """A fine-tuned model that extracts answers from passages."""
 
-    architecture: ClassVar[str] = "BertForQuestionAnswering"
-    head: ClassVar[str] = "qa_outputs"
+    kind: ClassVar[str] = SPAN
     outputs: ClassVar[int] = 2  # start and end logits
     method: QuestionAnswerer
 
@@ -283,7 +288,7 @@ def window_length(method: QuestionAnswerer, base: Base) -> int:
 def train_question_answerer(method: QuestionAnswerer, data: Any, run: Run, start: Model | None) -> SpanModel:
     """Train a question answerer."""
     began = time.monotonic()
-    base = base_of(start, method, pooled=False)
+    base = base_of(start, method)
     if not isinstance(base, BertModel):
         raise FirthError(
             "incompatible_start",
@@ -319,7 +324,7 @@ def train_question_answerer(method: QuestionAnswerer, data: Any, run: Run, start
     dev_windows = None
     if dev:
         dev_windows = windows(base.tokenizer, dev, find_answer_spans(dev).spans, method, max_length)[0], dev
-    net = new_net(base, 2, "each", method, run)
+    net = new_net(base, 2, SPAN, "each", method, run)
     fingerprint = questions.fingerprint()
     reading_seconds = time.monotonic() - began
     training = SpanFineTuning(method, net, train_windows, dev_windows, fingerprint, run)

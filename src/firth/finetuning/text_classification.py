@@ -30,15 +30,16 @@ from firth.finetuning.finetuned_model import (
     label_config,
     max_length_of,
     named_labels,
-    new_net,
     pool_of,
 )
 from firth.finetuning.finetuning_loop import FineTuning, Sequences, encode_texts, predict_batches
 from firth.finetuning.finetuning_options import TextHeadOptions
+from firth.finetuning.heads import new_net
 from firth.nets.attention import Packed
 from firth.nets.tuned import Tuned
 from firth.tables.encoder_model import EncoderModel
 from firth.training.baselines import HINT, Raw, compare_texts
+from firth.transformers.families.family import SEQUENCE, Config
 
 UNKNOWN = -1  # id of a label that does not occur in the training examples
 Label = tuple[str, float]
@@ -130,9 +131,8 @@ def text_metrics(targets: NDArray[Any], logits: NDArray[np.float32], classes: in
 class TextHead(TunedModel):
     """Base class of text classifiers and regressors, which read texts or pairs and, optionally, other columns."""
 
-    architecture: ClassVar[str] = "BertForSequenceClassification"
-    head: ClassVar[str] = "classifier"
-    head_input: ClassVar[str] = "cls"
+    kind: ClassVar[str] = SEQUENCE
+    pools: ClassVar[tuple[str, ...]] = ("cls", "mean")
     encoder: EncoderModel | None = None
 
     @cached_property
@@ -238,6 +238,7 @@ class TextClassifierModel(TextHead):
 
     @classmethod
     def foreign_task(cls, config: Mapping[str, Any], outputs: int) -> dict[str, Any]:
+        Config(config).require("problem_type", "single_label_classification")
         return {"labels": named_labels(config, outputs)}
 
     def __repr__(self) -> str:
@@ -264,7 +265,7 @@ def train_text_head(model_class: type[Head], method: TextHeadOptions, data: Any,
     """Train a text classifier or a text regressor."""
     began, numbers = time.monotonic(), not model_class.has_labels
     pool = pool_of(start, method.pooling)
-    base = base_of(start, method, pooled=pool == "cls")
+    base = base_of(start, method)
     max_length = max_length_of(method, base)
     method = method.resolved(max_length=max_length)
     examples = data if isinstance(data, Examples) else Examples(data)
@@ -294,7 +295,8 @@ def train_text_head(model_class: type[Head], method: TextHeadOptions, data: Any,
     evaluated = part(examples.dev, *dev) if examples.dev is not None and dev is not None else None
     if evaluated is None and method.held_out:
         train, evaluated = hold_out(train, method.held_out, run.seed)
-    net = new_net(base, len(task.get("labels", [0])), pool, method, run, train.extra.shape[1], numbers)
+    outputs = len(task.get("labels", [0]))
+    net = new_net(base, outputs, SEQUENCE, pool, method, run, train.extra.shape[1], numbers)
     fingerprint = examples.fingerprint()
     reading_seconds = time.monotonic() - began
     training = TextFineTuning(method, net, train, evaluated, len(task.get("labels", ())), fingerprint, run)

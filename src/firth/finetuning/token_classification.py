@@ -21,7 +21,8 @@ from firth.core.model import Model, TaggedWord
 from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.examples import label_order, split_rows
-from firth.data.subword_tokenizer import SubwordTokenizer
+from firth.data.special_tokens import Template
+from firth.data.subword_tokenizer import BYTE_SPACE, SubwordTokenizer
 from firth.data.tagged_sentences import Sentence, TaggedSentences, entity_spans
 from firth.finetuning.finetuned_model import (
     BATCH_TOKENS,
@@ -30,21 +31,22 @@ from firth.finetuning.finetuned_model import (
     label_config,
     max_length_of,
     named_labels,
-    new_net,
 )
 from firth.finetuning.finetuning_loop import FineTuning, Sequences, concatenate_ids, predict_batches
+from firth.finetuning.heads import new_net
 from firth.finetuning.token_classifier import TokenClassifier
 from firth.nets.attention import Packed
 from firth.nets.tuned import Tuned
 from firth.training.baselines import HINT, BaselineComparison, clearly_better, tag_guesses
 from firth.transformers.bert_model import BertModel
+from firth.transformers.families.family import TOKEN
 
 IGNORED = -100  # target of tokens other than a word's first subword
 WORD = re.compile(r"\w+(?:['’-]\w+)*|[^\w\s]")  # words of plain text; punctuation marks are words of their own
 
 
 class Parts(NamedTuple):
-    """Sentences as subwords; long ones in several parts, each with [CLS] and [SEP]."""
+    """Sentences as subwords; long ones in several parts, each between special tokens."""
 
     texts: Sequences
     sentence_ids: NDArray[np.int64]  # (parts,): the sentence of each part
@@ -53,7 +55,7 @@ class Parts(NamedTuple):
 
 def parts_of(tokenizer: SubwordTokenizer, sentences: Sequence[Sequence[str]], max_length: int) -> Parts:
     """Encode sentences; those of more than `max_length` tokens are split between words."""
-    cls, sep = tokenizer.ids["[CLS]"], tokenizer.ids["[SEP]"]
+    template = tokenizer.template
     split = [list(words) for words in sentences]
     encodings = encode_words(tokenizer, split)
     missing = [
@@ -62,7 +64,7 @@ def parts_of(tokenizer: SubwordTokenizer, sentences: Sequence[Sequence[str]], ma
     ]
     for words, positions in missing:
         for position in positions:  # the tokenizer drops, for example, the variation selector of an emoji
-            words[position] = "[UNK]"
+            words[position] = tokenizer.special.require("unk").token
     if any(positions for _, positions in missing):
         encodings = encode_words(tokenizer, split)
     part_ids, sentence_ids, part_words = list[list[int]](), list[int](), list[list[int]]()
@@ -74,11 +76,11 @@ def parts_of(tokenizer: SubwordTokenizer, sentences: Sequence[Sequence[str]], ma
         ]
         first = 0
         for begin, end in pairwise([*word_starts, len(encoding.ids)]):
-            if end - first > max_length - 2 and begin > first:
-                add_part(encoding, first, begin, max_length, (cls, sep), part_ids, part_words)
+            if end - first > max_length - template.added and begin > first:
+                add_part(encoding, first, begin, max_length, template, part_ids, part_words)
                 sentence_ids.append(number)
                 first = begin
-        add_part(encoding, first, len(encoding.ids), max_length, (cls, sep), part_ids, part_words)
+        add_part(encoding, first, len(encoding.ids), max_length, template, part_ids, part_words)
         sentence_ids.append(number)
     return Parts(
         concatenate_ids(part_ids, [len(part) for part in part_ids]),
@@ -89,6 +91,8 @@ def parts_of(tokenizer: SubwordTokenizer, sentences: Sequence[Sequence[str]], ma
 
 def encode_words(tokenizer: SubwordTokenizer, sentences: list[list[str]]) -> list[Any]:
     """Encode sentences that are split into words already; the encodings have `ids` and `word_ids`."""
+    if tokenizer.space == BYTE_SPACE:  # a word's tokens depend on the space before it
+        sentences = [[f" {word}" for word in words] for words in sentences]
     encodings: list[Any] = tokenizer._call(
         tokenizer.engine.encode_batch, sentences, is_pretokenized=True, add_special_tokens=False
     )
@@ -100,15 +104,18 @@ def add_part(
     first: int,
     last: int,
     max_length: int,
-    special_tokens: tuple[int, int],
+    template: Template,
     part_ids: list[Any],
     part_words: list[Any],
 ) -> None:
-    """Append the tokens `first` to `last` of a sentence, between [CLS] and [SEP], to the two lists."""
-    last = min(last, first + max_length - 2)  # a single word of more subwords is cut: only its first one is tagged
+    """Append the tokens `first` to `last` of a sentence, between special tokens, to the two lists."""
+    last = min(
+        last, first + max_length - template.added
+    )  # a single word of more subwords is cut: only its first one is tagged
     words = encoding.word_ids[first:last]
-    part_ids.append([special_tokens[0], *encoding.ids[first:last], special_tokens[1]])
-    part_words.append([-1, *(word if not n or word != words[n - 1] else -1 for n, word in enumerate(words)), -1])
+    part_ids.append(template.text(encoding.ids[first:last]))
+    firsts = [word if not n or word != words[n - 1] else -1 for n, word in enumerate(words)]
+    part_words.append([*[-1] * len(template.before), *firsts, *[-1] * len(template.after)])
 
 
 class TagFineTuning(FineTuning):
@@ -195,8 +202,7 @@ def fill_tags(
 class TagModel(TunedModel):
     """A fine-tuned model that predicts one tag per word."""
 
-    architecture: ClassVar[str] = "BertForTokenClassification"
-    head: ClassVar[str] = "classifier"
+    kind: ClassVar[str] = TOKEN
     has_labels: ClassVar[bool] = True
 
     @property
@@ -241,7 +247,7 @@ class TagModel(TunedModel):
 def train_token_classifier(method: TokenClassifier, data: Any, run: Run, start: Model | None) -> TagModel:
     """Train a token classifier."""
     began = time.monotonic()
-    base = base_of(start, method, pooled=False)
+    base = base_of(start, method)
     if not isinstance(base, BertModel):
         raise FirthError(
             "incompatible_start",
@@ -278,7 +284,7 @@ def train_token_classifier(method: TokenClassifier, data: Any, run: Run, start: 
         ]
 
     parts, tags = encode(train)
-    net = new_net(base, len(labels), "each", method, run)
+    net = new_net(base, len(labels), TOKEN, "each", method, run)
     fingerprint, reading_seconds = tagged.fingerprint(), time.monotonic() - began
     training = TagFineTuning(method, net, parts, tags, encode(dev) if dev else None, labels, fingerprint, run)
     metadata = training.go() | {

@@ -9,7 +9,6 @@ and ProductQuantizer in fastText 0.9.2.
 from __future__ import annotations
 
 import math
-import mmap
 import os
 import struct
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ from firth.core.errors import FirthError
 from firth.core.storage import new_file
 from firth.core.vectors import Matrix
 from firth.formats.files import BLOCK
+from firth.formats.mapped import MappedReader
 from firth.kernels.product import CENTROIDS, ProductCodes, parts_of
 
 MAGIC, VERSION = 793712314, 12
@@ -123,7 +123,7 @@ def read_fasttext(path: str | os.PathLike[str], in_memory: bool = False) -> Fast
 
     Every size is checked before memory is allocated for it.
     """
-    reader = _Reader(Path(path), in_memory)
+    reader = MappedReader(Path(path), in_memory)
     magic, version = reader.unpack("<2i", "magic and version")
     if magic != MAGIC:
         raise reader.wrong("the magic number must be", MAGIC, magic)
@@ -160,86 +160,7 @@ def read_fasttext(path: str | os.PathLike[str], in_memory: bool = False) -> Fast
     )
 
 
-class _Reader:
-    """A file, memory-mapped or in memory, with a read position. Reads beyond its end are refused."""
-
-    def __init__(self, path: Path, in_memory: bool = False) -> None:
-        self.path, self.position = path, 0
-        try:
-            with path.open("rb") as file:
-                self.data: mmap.mmap | bytes = (
-                    file.read()
-                    if in_memory or not os.fstat(file.fileno()).st_size
-                    else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                )
-                self.size = len(self.data)
-        except OSError as error:
-            raise FirthError(
-                "unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror
-            ) from None
-
-    def wrong(self, rule: str, expected: Any, actual: Any) -> FirthError:
-        """Return the error for an invalid value before the current position."""
-        return FirthError(
-            "damaged_file",
-            "{path}: {rule} {expected}; got {got} before byte {byte:,}.",
-            path=self.path,
-            rule=rule,
-            expected=expected,
-            got=actual,
-            byte=self.position,
-        )
-
-    def reserve(self, length: int, what: str) -> int:
-        """Return the current position, and advance it by `length` bytes."""
-        begin = self.position
-        if not 0 <= length <= self.size - begin:
-            raise FirthError(
-                "damaged_file",
-                "{path} is truncated or damaged: {part} needs {length:,} bytes from byte {byte:,} on, but the file has "
-                "{size:,} bytes.",
-                path=self.path,
-                part=what,
-                length=length,
-                byte=begin,
-                size=self.size,
-            )
-        self.position += length
-        return begin
-
-    def unpack(self, format: str, what: str) -> tuple[Any, ...]:
-        """Read values in the format of the `struct` module."""
-        return struct.unpack_from(format, self.data, self.reserve(struct.calcsize(format), what))
-
-    def array(self, dtype: str, shape: tuple[int, ...], what: str) -> NDArray[Any]:
-        """Read an array, which stays mapped from the file and may be unaligned."""
-        count = math.prod(shape)
-        begin = self.reserve(count * np.dtype(dtype).itemsize, what)
-        if not count:
-            return np.zeros(shape, dtype=dtype)
-        return np.frombuffer(self.data, dtype=dtype, count=count, offset=begin).reshape(shape)
-
-    def flag(self, what: str) -> bool:
-        """Read a boolean."""
-        (value,) = self.unpack("<B", what)
-        if value > 1:
-            raise self.wrong(f"the flag whether {what} must be", "0 or 1", value)
-        return bool(value)
-
-    def finish(self) -> None:
-        """Refuse data after the end of the model."""
-        if self.position < self.size:
-            more = self.size - self.position
-            raise FirthError(
-                "damaged_file",
-                "{path} has {more:,} bytes after the end of the model at byte {byte:,}.",
-                path=self.path,
-                more=more,
-                byte=self.position,
-            )
-
-
-def _read_args(reader: _Reader) -> FastTextArgs:
+def _read_args(reader: MappedReader) -> FastTextArgs:
     *numbers, t = reader.unpack(_ARGS.format, "settings")
     names = list(FastTextArgs.__dataclass_fields__)
     fields: dict[str, Any] = dict(zip(names, [*numbers, t], strict=True))
@@ -270,7 +191,7 @@ def args_problem(args: FastTextArgs) -> tuple[str, Any, Any] | None:
     return None
 
 
-def _read_entries(reader: _Reader, size: int, words: int) -> tuple[list[bytes], NDArray[np.int64]]:
+def _read_entries(reader: MappedReader, size: int, words: int) -> tuple[list[bytes], NDArray[np.int64]]:
     """Read the words and labels with their counts."""
     begin = reader.position
     reader.reserve(size * _LEAST_ENTRY, f"a vocabulary of {size:,} entries")  # checked before the list grows
@@ -302,7 +223,7 @@ def _read_entries(reader: _Reader, size: int, words: int) -> tuple[list[bytes], 
     return entries, counts
 
 
-def _read_pairs(reader: _Reader, count: int, buckets: int) -> NDArray[np.int32]:
+def _read_pairs(reader: MappedReader, count: int, buckets: int) -> NDArray[np.int32]:
     """Read (bucket, row after the words) of each n-gram of a pruned model."""
     pairs = reader.array("<i4", (count, 2), f"a list of {count:,} n-grams")
     for column, rule, most in ((0, "n-grams must be below bucket =", buckets), (1, "their rows must be below", count)):
@@ -316,7 +237,7 @@ def _read_pairs(reader: _Reader, count: int, buckets: int) -> NDArray[np.int32]:
 
 
 def _read_matrix(
-    reader: _Reader, name: str, rows: int, dim: int, dense_only: bool = False
+    reader: MappedReader, name: str, rows: int, dim: int, dense_only: bool = False
 ) -> tuple[Matrix | ProductCodes, bool]:
     quantized = reader.flag(f"the {name} matrix is quantized")
     if quantized and dense_only:
@@ -340,7 +261,7 @@ def _read_matrix(
     return ProductCodes(codes, centroids, dim, width, norm_codes, norm_centroids), True
 
 
-def _read_quantizer(reader: _Reader, dim: int, parts: int | None) -> tuple[int, NDArray[np.float32]]:
+def _read_quantizer(reader: MappedReader, dim: int, parts: int | None) -> tuple[int, NDArray[np.float32]]:
     """Read a product quantizer: the width of its subvectors, and its centroids."""
     shape = reader.unpack("<4i", "the shape of the quantizer")
     width = shape[2]

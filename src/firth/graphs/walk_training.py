@@ -87,7 +87,7 @@ class WalkingMethod(Method):
         "Nodes and edges added after training are unknown: a new node has no vector.",
         "Only the edges are known, not attributes of nodes or edges other than weights.",
     )
-    model: ClassVar[type[Model]] = NodeModel
+    model: ClassVar[type[NodeModel]] = NodeModel
     data = Graph
 
     dim: int = option(128, "length of the vectors", low=1, high=65536)

@@ -7,13 +7,13 @@ pair of words contributes one term, and the terms add up to the cosine.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from firth.core.embedding import EmbedsTexts
 from firth.core.errors import FirthError
-from firth.core.model import HasVectors, TokenizesWords
+from firth.core.model import HasVectors, Model, TokenizesWords
 from firth.core.vectors import Matrix
 
 
@@ -25,7 +25,7 @@ class Contribution(NamedTuple):
     share: float
 
 
-def explain(model: object, query: str, text: str, k: int = 5) -> list[Contribution]:
+def explain(model: Model, query: str, text: str, k: int = 5) -> list[Contribution]:
     """Return the `k` word pairs that contribute most to the cosine of two texts, without zero contributions."""
     query_words, text_words = (word_vectors(model, each) for each in (query, text))
     if not query_words[0] or not text_words[0]:
@@ -41,7 +41,7 @@ def explain(model: object, query: str, text: str, k: int = 5) -> list[Contributi
     return [Contribution(names[0][i], names[1][j], float(shares[i, j])) for i, j in pairs if shares[i, j] != 0]
 
 
-def word_vectors(model: object, text: str) -> tuple[Counter[str], Matrix]:
+def word_vectors(model: Model, text: str) -> tuple[Counter[str], Matrix]:
     """Return the counts of a text's in-vocabulary words, and their vectors."""
     if not isinstance(model, TokenizesWords) or not isinstance(model, HasVectors) or not isinstance(model, EmbedsTexts):
         raise not_explainable(model)
@@ -60,7 +60,7 @@ def word_vectors(model: object, text: str) -> tuple[Counter[str], Matrix]:
     return counts, matrix
 
 
-def not_explainable(model: Any) -> FirthError:
+def not_explainable(model: Model) -> FirthError:
     """Return the error for a model whose text vector is not a mean of word vectors."""
     rule = "Explanations need a model whose text vector is the mean of word vectors; {method} is not such a model."
     return FirthError("unsupported_model", rule, method=type(model.method).method_name())

@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike
 
 from firth.core.arguments import as_floats, check_choice, check_count
 from firth.core.errors import FirthError, FirthWarning
-from firth.core.model import HasVectors
+from firth.core.model import HasVectors, Model
 from firth.core.notebook import ShowsRows
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix, Vectors, row_lengths
 from firth.index.graph import Graph, approximate
 from firth.index.hits import Hits, reciprocal_rank_fusion
-from firth.index.lookup import allowed, by_words, hits, zero_query
+from firth.index.lookup import allowed, by_words, embedded_queries, hits, zero_query
 from firth.index.rows import (
     attribute_table,
     check_identity,
@@ -49,7 +49,7 @@ class Index(ShowsRows):
     serialized, and a search sees the last commit before it began.
     """
 
-    def __init__(self, store: Store, model: Any = None) -> None:
+    def __init__(self, store: Store, model: Model | None = None) -> None:
         self.store, self.space, self.model = store, store.state.space, model
         self._opening = threading.Lock()  # guards the graph, so that graph and commit match
         self._graph: Graph | None = None
@@ -66,7 +66,7 @@ class Index(ShowsRows):
         dim: int,
         metric: str = "cosine",
         dtype: str = "float32",
-        model: Any = None,
+        model: Model | None = None,
         model_path: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Index:
@@ -83,7 +83,7 @@ class Index(ShowsRows):
         return cls(Store.create(path, Space(dim, metric, dtype), **properties), model)
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str], model: Any = None) -> Index:
+    def open(cls, folder: str | os.PathLike[str], model: Model | None = None) -> Index:
         """Open the last commit of the index in a folder. Files are memory-mapped, not read."""
         store = Store.open(Path(folder))
         if model is not None:
@@ -283,20 +283,45 @@ class Index(ShowsRows):
 
     @overload
     def search(
-        self, query: str, k: int = ..., *, where: str | None = ..., mode: str = ..., exact: bool = ...
+        self,
+        query: str,
+        k: int = ...,
+        *,
+        where: str | None = ...,
+        mode: str = ...,
+        exact: bool = ...,
+        prompt: str | None = ...,
+        prompt_text: str | None = ...,
     ) -> Hits: ...
     @overload
     def search(
-        self, query: Any, k: int = ..., *, where: str | None = ..., mode: str = ..., exact: bool = ...
+        self,
+        query: Any,
+        k: int = ...,
+        *,
+        where: str | None = ...,
+        mode: str = ...,
+        exact: bool = ...,
+        prompt: str | None = ...,
+        prompt_text: str | None = ...,
     ) -> Any: ...
     def search(
-        self, query: Any, k: int = 10, *, where: str | None = None, mode: str = "vector", exact: bool = False
+        self,
+        query: Any,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        mode: str = "vector",
+        exact: bool = False,
+        prompt: str | None = None,
+        prompt_text: str | None = None,
     ) -> Hits | list[Hits]:
         """Return the `k` nearest rows to a vector or a text; for a matrix or a list of texts, one result per query.
 
         `where` filters by attributes: `year >= 2020 and language in ("en", "de")`. `mode` is "vector" (similarity),
         "words" (BM25 over the column text) or "both" (the two rankings fused). `exact` scans all rows even if there is
-        an HNSW graph.
+        an HNSW graph. A text query has the model's prompt for queries before it, or the prompt that `prompt` names, or
+        `prompt_text`.
         """
         check_choice("mode", mode, MODES)
         k = check_count("k", k)
@@ -308,7 +333,7 @@ class Index(ShowsRows):
         if mode == "words":
             results = [hits(state, by_words(state, text, k, where)) for text in texts]
             return results[0] if isinstance(query, str) else results
-        matrix = self._as_matrix(self._embedded(texts) if are_texts else query)
+        matrix = self._as_matrix(self._embedded(texts, prompt, prompt_text) if are_texts else query)
         zero_rows = np.flatnonzero(~matrix.any(axis=1)).tolist() if are_texts else []
         if mode == "both":  # a query of out-of-vocabulary words can still match by words
             matrix[zero_rows] = 1
@@ -378,7 +403,7 @@ class Index(ShowsRows):
             raise zero_query(int(np.argmin(lengths)))
         return np.asarray(queries / lengths[:, None], dtype=np.float32)
 
-    def _embedded(self, texts: Sequence[str]) -> Matrix:
+    def _embedded(self, texts: Sequence[str], prompt: str | None, prompt_text: str | None) -> Matrix:
         if self.model is None:
             identity = self.store.manifest.get("model")
             hint = f"; the vectors are from {identity['method']}, {identity.get('path')}" if identity else ""
@@ -387,5 +412,4 @@ class Index(ShowsRows):
                 "A text query needs the model that computed the vectors: Index.open(…, model=…){hint}.",
                 hint=hint,
             )
-        vectors: Matrix = self.model.embed(list(texts))
-        return vectors
+        return embedded_queries(self.model, texts, prompt, prompt_text)

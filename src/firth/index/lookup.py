@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from firth.core.embedding import EmbedsTexts
 from firth.core.errors import FirthError
-from firth.core.vectors import top_rows
+from firth.core.model import Embeds, Model
+from firth.core.vectors import Matrix, top_rows
 from firth.index.hits import Hit, Hits
 from firth.index.segment import KEY, TEXT, Positions
 from firth.index.snapshot import Snapshot
 from firth.index.where import mask, parse
 from firth.index.words import SegmentPostings, bm25
+
+
+def embedded_queries(model: Model, texts: Sequence[str], prompt: str | None, prompt_text: str | None) -> Matrix:
+    """Return the vectors of query texts, with a prompt: the given one, or the model's own for queries."""
+    given = {"prompt": prompt, "prompt_text": prompt_text}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if not settings and isinstance(model, EmbedsTexts):
+        settings = model.role_settings("query")
+    if not isinstance(model, Embeds):
+        raise FirthError(
+            "unsupported_model",
+            "{method} models do not embed texts; search with vectors.",
+            method=type(model.method).method_name(),
+        )
+    return model.embed(list(texts), **settings)
 
 
 def allowed(state: Snapshot, where: str | None) -> list[Positions | None]:

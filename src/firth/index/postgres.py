@@ -22,8 +22,10 @@ from numpy.typing import ArrayLike
 from firth.core.arguments import as_floats, check_count
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
+from firth.core.model import Model
 from firth.core.vectors import Matrix, row_lengths
 from firth.index.hits import Hit, Hits
+from firth.index.lookup import embedded_queries
 from firth.index.pgvector import COLUMNS, TYPES, Packed, check_version, exists, quoted_table, register, sql_type
 from firth.index.rows import (
     attribute_table,
@@ -52,7 +54,7 @@ class PostgresIndex:
     search in parallel.
     """
 
-    def __init__(self, server: str, table: str, properties: Mapping[str, Any], model: Any = None) -> None:
+    def __init__(self, server: str, table: str, properties: Mapping[str, Any], model: Model | None = None) -> None:
         self.server, self.table, self.properties, self.model = server, table, dict(properties), model
         self.space = Space.from_json(properties)
         self._connection: Any = None
@@ -69,7 +71,7 @@ class PostgresIndex:
         dim: int,
         metric: str = "cosine",
         dtype: str = "float32",
-        model: Any = None,
+        model: Model | None = None,
         model_path: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> PostgresIndex:
@@ -96,7 +98,7 @@ class PostgresIndex:
         return index
 
     @classmethod
-    def open(cls, server: str, table: str, model: Any = None) -> PostgresIndex:
+    def open(cls, server: str, table: str, model: Model | None = None) -> PostgresIndex:
         """Open the index in an existing table."""
         probe = cls(server, table, Space(1, "cosine", "float32").to_json())
         try:
@@ -325,9 +327,18 @@ class PostgresIndex:
 
     # ---- search ----
 
-    def search(self, query: Any, k: int = 10, *, where: str | None = None, exact: bool = False) -> Any:
+    def search(
+        self,
+        query: Any,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        exact: bool = False,
+        prompt: str | None = None,
+        prompt_text: str | None = None,
+    ) -> Any:
         """Return the `k` nearest rows to a vector or a text; for a matrix or a list of texts, one result per query.
-        `where` and `exact` are as in `Index.search`."""
+        The settings are as in `Index.search`."""
         k = check_count("k", k)
         texts = [query] if isinstance(query, str) else query
         are_texts = isinstance(texts, (list, tuple)) and bool(texts) and all(isinstance(text, str) for text in texts)
@@ -337,7 +348,7 @@ class PostgresIndex:
                     "missing_model",
                     "A text query needs the model that computed the vectors: PostgresIndex.open(…, model=…).",
                 )
-            matrix = self.model.embed(list(texts))
+            matrix = embedded_queries(self.model, texts, prompt, prompt_text)
         else:
             matrix = as_floats("A query", query)
         rows = np.atleast_2d(matrix)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from firth.core.arguments import as_floats, check_choice
 from firth.core.errors import FirthError
+from firth.core.model import Model
 from firth.core.train import model_hash
 from firth.core.vectors import METRICS, Matrix
 from firth.data.corpus import as_arrow
@@ -173,12 +174,12 @@ def cast(column: Any, column_type: Any, name: str) -> Any:
         ) from None
 
 
-def identity_of(model: Any, path: str | None = None) -> dict[str, Any]:
+def identity_of(model: Model, path: str | None = None) -> dict[str, Any]:
     """Return what identifies a model: its method, its fingerprint and its path."""
     return {"method": type(model.method).method_name(), "fingerprint": model_hash(model), "path": path}
 
 
-def check_identity(stored: Mapping[str, Any] | None, model: Any, where: str) -> None:
+def check_identity(stored: Mapping[str, Any] | None, model: Model, where: str) -> None:
     """Refuse a model that did not compute the vectors of an index."""
     if stored is None:
         raise FirthError(

@@ -164,14 +164,24 @@ class WordPieces:
 class Encoder:
     def __init__(
         self,
-        arrays: list[NDArray[np.float32]],
+        weights: list[tuple[str, NDArray[np.float32]]],
         layers: int,
-        heads: int,
         dim: int,
+        heads: int,
         hidden: int,
         positions: int,
+        embedding_dim: int,
         activation: int,
+        gated: bool,
+        rms_norm: bool,
+        pre_norm: bool,
+        first_norm: bool,
+        embedding_norm: bool,
+        final_norm: bool,
         epsilon: float,
+        score_scale: float,
+        window: int,
+        local_layers: list[int],
         quantized: bool,
     ) -> None: ...
     def encode(
@@ -389,26 +399,60 @@ class BprTrainer:
     def train(self, first: int, last: int, rate: float, seed: int, threads: int) -> tuple[float, int]: ...
     def fold(self, passes: int, rate: float, seed: int, threads: int) -> None: ...
 
-class Writer:
+class Weights:
+    def __init__(self, storage: str, rows: NDArray[np.uint8], columns: int, bias: NDArray[np.float32]) -> None: ...
+    def packed_size(self) -> int: ...
+    def pack(self, memory: NDArray[np.uint8]) -> None: ...
+    def multiply(self, x: NDArray[np.float32], out: NDArray[np.float32], threads: int) -> None: ...
+
+class Decoder:
     def __init__(
         self,
-        arrays: list[NDArray[np.float32]],
-        layers: int,
-        dim: int,
+        *,
         heads: int,
+        kv_heads: int,
+        head_dim: int,
         hidden: int,
         positions: int,
-        vocabulary_size: int,
-        activation: str,
+        rms: bool,
         epsilon: float,
+        activation: str,
+        rotary_pairs: int,
+        interleaved: bool,
+        rotary_tables: int,
+        attention_scale: float,
+        score_cap: float,
+        logit_cap: float,
+        embedding_scale: float,
+        half_cache: bool,
+        embedding: Weights,
+        position_vectors: NDArray[np.float32],
+        norm: list[NDArray[np.float32]],
+        outputs: Weights,
     ) -> None: ...
-    def write(
+    def add_layer(
         self,
-        x: NDArray[np.float32],
+        norms: list[NDArray[np.float32]],
+        query: Weights | None,
+        key: Weights | None,
+        value: Weights | None,
+        output: Weights | None,
+        gate: Weights | None,
+        up: Weights | None,
+        down: Weights | None,
+        window: int,
+        rotary_table: int,
+    ) -> None: ...
+    def cache_bytes(self, positions: int) -> int: ...
+    def forward(
+        self,
+        ids: NDArray[np.int32],
         position: int,
+        positions: int,
         rotary: NDArray[np.float32],
-        keys: NDArray[np.float32],
-        values: NDArray[np.float32],
+        keys: NDArray[np.uint8],
+        values: NDArray[np.uint8],
+        states: NDArray[np.float32],
         logits: NDArray[np.float32],
         threads: int,
     ) -> None: ...

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from firth.kernels import _native
 from firth.kernels.predict import Table, new_table
-from firth.kernels.sparse import Rows
+from firth.kernels.sparse import CSRMatrix
 
 
 @dataclass(frozen=True)
 class Side:
     """The inputs of one half-step: the rows to solve for (users or items) and the fixed vectors of the other side."""
 
-    entries: Rows
+    entries: CSRMatrix
     rows: Table  # padded to 16 floats, see `new_table`; solved in place
     others: Table
     ridge: NDArray[np.float32]  # one value per row

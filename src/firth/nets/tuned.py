@@ -1,4 +1,4 @@
-"""A pre-trained network with one new layer (Devlin et al. 2019, 3.2; Radford et al. 2018, 3.2).
+"""A pre-trained network with a head (Devlin et al. 2019, 3.2; Radford et al. 2018, 3.2).
 
 Texts are concatenated without padding, so `hidden` has one row per token.
 """
@@ -10,30 +10,60 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from firth.nets.architecture import Architecture
 from firth.nets.attention import Packed
-from firth.nets.bert import Bert, position_ids
-from firth.nets.transformer import Decoder
+from firth.nets.encoder import Encoder, position_ids
+from firth.nets.transformer import Decoder, activated, new_norm
 
 POOLS = ("cls", "mean", "last", "each")
 
 
-class Tuned(nn.Module):
-    """A base network with a linear head on the vector of each text or token.
+class Dense(nn.Module):
+    """The layer before the output layer: linear, activation, and a norm in some families."""
 
-    `pool` is "cls" (tanh of a linear layer on the first token, BERT's pooler), "mean" (over a text's tokens), "last"
-    (the last token, the only one that attends to the whole text in a GPT) or "each" (every token by itself). `extra`
-    is the number of features per text that are appended to its vector.
+    def __init__(self, size: Architecture, activation: str, norm: bool = False) -> None:
+        super().__init__()
+        self.activation = activation or size.head_activation
+        self.dense = nn.Linear(size.dim, size.dim, bias=size.head_biases)
+        self.norm = new_norm(size) if norm else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the layer to each row."""
+        x = self.dense(x)
+        x = torch.tanh(x) if self.activation == "tanh" else activated(x, self.activation)
+        normed: Tensor = self.norm(x)
+        return normed
+
+
+class Tuned(nn.Module):
+    """A base network with a linear output layer on the vector of each text or token.
+
+    `pool` is "cls" (the first token), "mean" (over a text's tokens), "last" (the last token, the only one that attends
+    to the whole text in a GPT) or "each" (every token by itself). The vector first passes through `dense`, or through
+    BERT's pooler (tanh of a linear layer) with `pooler`. `extra` is the number of features per text that are appended
+    to its vector.
     """
 
     def __init__(
-        self, base: Bert | Decoder, outputs: int, pool: str, dropout: float, extra: int = 0, bias: bool = True
+        self,
+        base: Encoder | Decoder,
+        outputs: int,
+        pool: str,
+        dropout: float,
+        extra: int = 0,
+        bias: bool = True,
+        dense: Dense | None = None,
+        dense_is_new: bool = True,
+        pooler: bool = False,
     ) -> None:
         super().__init__()
-        self.base, self.pool = base, pool
+        self.base, self.pool, self.dense, self.pooler = base, pool, dense, pooler
         self.dropout = nn.Dropout(dropout)
         self.head = nn.Linear(base.size.dim + extra, outputs, bias=bias)
-        self.new: list[nn.Linear] = [self.head]
-        if pool == "cls" and isinstance(base, Bert) and base.pooler is None:
+        self.new: list[nn.Linear] = [self.head]  # initialized at random
+        if dense is not None and dense_is_new:
+            self.new.append(dense.dense)
+        if pooler and isinstance(base, Encoder) and base.pooler is None:
             base.pooler = nn.Linear(base.size.dim, base.size.dim)
             self.new.append(base.pooler)
         for part in base.modules():
@@ -56,8 +86,10 @@ class Tuned(nn.Module):
         for parameter in self.base.parameters():
             parameter.requires_grad = False
         trainable: list[nn.Module] = [*list(blocks)[len(blocks) - top :], *self.new] if top else [*self.new]
-        if isinstance(self.base, Bert) and self.base.pooler is not None:
+        if isinstance(self.base, Encoder) and self.base.pooler is not None:
             trainable.append(self.base.pooler)  # above all layers
+        if self.dense is not None:
+            trainable.append(self.dense)
         for part in trainable:
             part.requires_grad_(True)
 
@@ -80,14 +112,16 @@ class Tuned(nn.Module):
 
     def top(self, rows: Tensor, extra: Tensor | None = None) -> Tensor:
         """Return logits from the result of `bottom`."""
-        if self.pool == "cls" and isinstance(self.base, Bert):
-            assert self.base.pooler is not None
+        if self.pooler:
+            assert isinstance(self.base, Encoder) and self.base.pooler is not None
             rows = torch.tanh(self.base.pooler(rows))
+        elif self.dense is not None:
+            rows = self.dense(rows)
         return self.logits(rows, extra)
 
     def hidden(self, ids: Tensor, segments: Tensor, packed: Packed) -> Tensor:
         """Return the token vectors of the base."""
-        if isinstance(self.base, Bert):
+        if isinstance(self.base, Encoder):
             states: Tensor = self.base(ids, position_ids(packed, len(ids)), segments, packed)
             return states
         return causal_hidden(self.base, ids, packed)

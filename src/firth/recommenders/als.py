@@ -18,7 +18,7 @@ from firth.core.vectors import Matrix
 from firth.data.interactions import Interactions, transposed
 from firth.kernels import als as kernel
 from firth.kernels.predict import new_table
-from firth.kernels.sparse import Rows
+from firth.kernels.sparse import CSRMatrix
 from firth.recommenders import als_training as als
 from firth.recommenders.recommender_model import (
     RecommenderModel,
@@ -44,10 +44,10 @@ class ALSModel(RecommenderModel):
     method: ALS
     stores_weights: ClassVar[bool] = True
 
-    def fold(self, entries: Rows) -> Matrix:
+    def fold(self, entries: CSRMatrix) -> Matrix:
         """Return the exact rows of users with these items."""
         method = self.method
-        weighted_entries = Rows(entries.starts, entries.columns, weighted(entries.values, method.weighting))
+        weighted_entries = CSRMatrix(entries.starts, entries.columns, weighted(entries.values, method.weighting))
         total = len(self.items) + method.alpha * sums(weighted_entries)
         scale = float(self._rows["scale"][0])
         ridge = np.asarray(scale * total**method.frequency_scaling, dtype=np.float32)
@@ -68,7 +68,7 @@ class ALS(Method):
         EXPOSURE,
     )
     summary: ClassVar[str] = "user and item vectors from implicit feedback: weighted matrix factorization"
-    model: ClassVar[type[Model]] = ALSModel
+    model: ClassVar[type[ALSModel]] = ALSModel
     data = Interactions
 
     dim: int = option(64, "length of the vectors", low=1, high=4096)
@@ -101,7 +101,7 @@ class ALS(Method):
         method = self.resolved(
             regularization=min(REGULARIZATION, len(summed.columns) / SMALL_DATA_PAIRS * REGULARIZATION)
         )
-        rows = Rows(summed.starts, summed.columns, weighted(summed.values, self.weighting))
+        rows = CSRMatrix(summed.starts, summed.columns, weighted(summed.values, self.weighting))
         columns = transposed(rows, len(interactions.items))
         stride = -(-self.dim // 16) * 16
         users, items = new_table(len(interactions.users), stride), new_table(len(interactions.items), stride)
@@ -146,7 +146,7 @@ def weighted(values: NDArray[np.float32], weighting: str) -> NDArray[np.float32]
     return np.log1p(values) if weighting == "log" else values
 
 
-def sums(rows: Rows) -> NDArray[np.float64]:
+def sums(rows: CSRMatrix) -> NDArray[np.float64]:
     """Return the sum of each row's values."""
     totals, nonempty = np.zeros(len(rows.starts) - 1), np.diff(rows.starts) > 0
     totals[nonempty] = (

@@ -17,7 +17,7 @@ from firth.core.run import Run
 from firth.core.vectors import Matrix
 from firth.kernels import als as kernel
 from firth.kernels.predict import Table, new_table
-from firth.kernels.sparse import Rows
+from firth.kernels.sparse import CSRMatrix
 from firth.training.epoch_loop import Loop, Progress, SliceResult, TrainsInEpochs
 
 
@@ -110,7 +110,7 @@ def padded(rows: Matrix, stride: int) -> Table:
     return table
 
 
-def solve_new(entries: Rows, items: Matrix, ridge: NDArray[np.float32], run: Run, **settings: Any) -> Matrix:
+def solve_new(entries: CSRMatrix, items: Matrix, ridge: NDArray[np.float32], run: Run, **settings: Any) -> Matrix:
     """Return the exact rows of new users with these entries, for fixed items."""
     others = padded(items, -(-items.shape[1] // 16) * 16)
     rows = new_table(len(ridge), others.shape[1])

@@ -27,7 +27,7 @@ class BPR(Method):
         EXPOSURE,
     )
     summary: ClassVar[str] = "user and item vectors from implicit feedback: ranks used items above unused ones"
-    model: ClassVar[type[Model]] = BPRModel
+    model: ClassVar[type[BPRModel]] = BPRModel
     data = Interactions
 
     dim: int = option(64, "length of the vectors", low=1, high=4096)

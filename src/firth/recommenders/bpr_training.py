@@ -18,7 +18,7 @@ from firth.core.vectors import Matrix
 from firth.data.interactions import Interactions
 from firth.kernels import bpr as kernel
 from firth.kernels.predict import Table, alias_table, new_table, noise_weights
-from firth.kernels.sparse import Rows
+from firth.kernels.sparse import CSRMatrix
 from firth.recommenders.recommender_model import RecommenderModel, copy_start_vectors
 from firth.training.epoch_loop import Loop, Progress, SliceResult
 from firth.words.window_training import LEAST_RATE
@@ -35,7 +35,7 @@ class BPRModel(RecommenderModel):
     extra: ClassVar[int] = 1
     method: BPR
 
-    def fold(self, entries: Rows) -> Matrix:
+    def fold(self, entries: CSRMatrix) -> Matrix:
         """Return rows of users with these items, trained by SGD with fixed items."""
         method = self.method
         width = self.item_rows.shape[1]
@@ -121,7 +121,7 @@ class Training(Loop):
         return {"users": users, "items": items}
 
 
-def task_of(method: BPR, entries: Rows, users: Table, items: Table, counts: Any) -> kernel.Task:
+def task_of(method: BPR, entries: CSRMatrix, users: Table, items: Table, counts: Any) -> kernel.Task:
     """Return the kernel task of these entries and tables."""
     assert method.regularization is not None
     owners = np.repeat(np.arange(len(users), dtype=np.int32), np.diff(entries.starts))

@@ -34,7 +34,7 @@ class Item2Vec(Method):
         EXPOSURE,
     )
     summary: ClassVar[str] = "item vectors from baskets or sessions by skip-gram; users are the mean of their items"
-    model: ClassVar[type[Model]] = Item2VecModel
+    model: ClassVar[type[Item2VecModel]] = Item2VecModel
     data = Interactions
     # Fixed settings of skip-gram training.
     architecture: ClassVar[str] = "skipgram"

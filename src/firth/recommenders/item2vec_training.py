@@ -13,7 +13,7 @@ from firth.core.vectors import Matrix
 from firth.data.interactions import Interactions
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
-from firth.kernels.sparse import Rows, multiply
+from firth.kernels.sparse import CSRMatrix, multiply
 from firth.recommenders.recommender_model import RecommenderModel, rows_of
 from firth.training.epoch_loop import SliceResult
 from firth.words.window_training import Training
@@ -42,7 +42,7 @@ class Item2VecModel(RecommenderModel):
         """Return the vectors of users, followed by 1."""
         return with_one(super().user_rows(users))
 
-    def fold(self, entries: Rows) -> Matrix:
+    def fold(self, entries: CSRMatrix) -> Matrix:
         """Return the means of the item vectors, followed by 1."""
         return with_one(pooled(entries, self.items.matrix))
 
@@ -52,14 +52,14 @@ def with_one(rows: Matrix) -> Matrix:
     return np.hstack([rows, np.ones((len(rows), 1), dtype=np.float32)])
 
 
-def pooled(entries: Rows, items: Matrix) -> Matrix:
+def pooled(entries: CSRMatrix, items: Matrix) -> Matrix:
     """Return the unweighted mean of the item vectors of each row; zeros for an empty row."""
     counts = np.maximum(np.diff(entries.starts), 1)
     shares = np.repeat((1 / counts).astype(np.float32), np.diff(entries.starts))
-    return multiply(Rows(entries.starts, entries.columns, shares), items)
+    return multiply(CSRMatrix(entries.starts, entries.columns, shares), items)
 
 
-def trained_rows(training: Training, entries: Rows, previous_counts: NDArray[np.float64]) -> dict[str, Matrix]:
+def trained_rows(training: Training, entries: CSRMatrix, previous_counts: NDArray[np.float64]) -> dict[str, Matrix]:
     """Return the vectors of items and users, and the output vectors of items followed by e · log n.
 
     `previous_counts` has the item counts of the model that training continues from.

@@ -16,7 +16,7 @@ from firth.core.model import Histories, History, Model, Parts
 from firth.core.stored import check_arrays, check_finite, check_texts_of, finite_rows
 from firth.core.vectors import Hit, Hits, Matrix, Vectors, top_rows
 from firth.data.interactions import SOURCES, Events, Interactions
-from firth.kernels.sparse import Rows
+from firth.kernels.sparse import CSRMatrix
 
 KEYS = "keys"  # the document with the keys of users and items
 MAX_NAMED_ITEMS = 5  # unknown items listed in a warning
@@ -89,7 +89,7 @@ class RecommenderModel(Model):
         return self._rows["items"]
 
     @abstractmethod
-    def fold(self, entries: Rows) -> Matrix:
+    def fold(self, entries: CSRMatrix) -> Matrix:
         """Return one row per user with these items."""
 
     def fold_in(self, histories: Sequence[History]) -> Matrix:
@@ -101,7 +101,7 @@ class RecommenderModel(Model):
         """
         return self.fold(self.entries(histories))
 
-    def entries(self, histories: Sequence[History]) -> Rows:
+    def entries(self, histories: Sequence[History]) -> CSRMatrix:
         """Return histories as sparse rows over the items."""
         if isinstance(histories, (str, Mapping)) or any(isinstance(history, str) for history in histories):
             raise FirthError(
@@ -127,7 +127,7 @@ class RecommenderModel(Model):
             text = f"{len(unknown):,} {items} of the history {are} unknown and left out: "
             text += ", ".join(map(repr, names[:MAX_NAMED_ITEMS])) + f"{rest}."
             warnings.warn(FirthWarning(text, "unknown_items"), stacklevel=4)
-        return Rows(np.array(starts, np.int64), np.array(rows, np.int32), np.array(weights, np.float32))
+        return CSRMatrix(np.array(starts, np.int64), np.array(rows, np.int32), np.array(weights, np.float32))
 
     def unknown_items(self, history: History) -> list[str]:
         """Return the items of a history that were not in the training data."""

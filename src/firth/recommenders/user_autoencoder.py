@@ -18,7 +18,7 @@ from firth.core.model import Histories, History, Model, Parts
 from firth.core.run import Run
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Matrix, Vectors
-from firth.kernels.sparse import Rows
+from firth.kernels.sparse import CSRMatrix
 from firth.nets.autoencoder import divergence_loss, sample_code
 from firth.nets.user_autoencoder import Baskets, UserNet
 from firth.recommenders.recommender_model import (
@@ -47,18 +47,18 @@ def new_net(method: UserOptions, items: int) -> UserNet:
     return UserNet(items, hidden_sizes_of(method), method.dim, variational=isinstance(method, Variational))
 
 
-def baskets_of(rows: Rows) -> Baskets:
+def baskets_of(rows: CSRMatrix) -> Baskets:
     """Return binarized histories: weights are ignored (Liang et al. 2018, section 4.1)."""
     items = torch.from_numpy(rows.columns.astype(np.int64))
     return Baskets(torch.from_numpy(rows.starts), items, torch.ones(len(items)))
 
 
-def select_users(rows: Rows, users: NDArray[np.int64]) -> Rows:
+def select_users(rows: CSRMatrix, users: NDArray[np.int64]) -> CSRMatrix:
     """Return the entries of these users."""
     sizes = np.diff(rows.starts)[users]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     positions = np.repeat(rows.starts[users] - starts[:-1], sizes) + np.arange(starts[-1])
-    return Rows(starts, rows.columns[positions], rows.values[positions])
+    return CSRMatrix(starts, rows.columns[positions], rows.values[positions])
 
 
 class UserModel(RecommenderModel):
@@ -88,7 +88,7 @@ class UserModel(RecommenderModel):
         return {"items": self.items, "users": self.users}
 
     @torch.inference_mode()
-    def coded(self, entries: Rows) -> tuple[Matrix, Matrix]:
+    def coded(self, entries: CSRMatrix) -> tuple[Matrix, Matrix]:
         """Return the means and standard deviations of the codes of users with these items."""
         means, deviations = np.zeros((2, len(entries.starts) - 1, self.method.dim), np.float32)
         for first in range(0, len(means), USERS_PER_BATCH):
@@ -98,7 +98,7 @@ class UserModel(RecommenderModel):
             deviations[users] = 0.0 if code.logvar is None else torch.exp(0.5 * code.logvar).numpy()
         return means, deviations
 
-    def fold(self, entries: Rows) -> Matrix:
+    def fold(self, entries: CSRMatrix) -> Matrix:
         """Return the codes of users with these items."""
         return self.coded(entries)[0]
 
@@ -156,7 +156,7 @@ class UserTraining(RowTraining):
 
     baseline = "the loss of recommending by popularity"
 
-    def __init__(self, method: UserOptions, net: UserNet, rows: Rows, fingerprint: str, run: Run) -> None:
+    def __init__(self, method: UserOptions, net: UserNet, rows: CSRMatrix, fingerprint: str, run: Run) -> None:
         self.entries = rows
         super().__init__(method, net, len(rows.starts) - 1, fingerprint, run)
 
@@ -201,7 +201,7 @@ class UserTraining(RowTraining):
         return {"held_out_loss": total / items} if items else {}
 
 
-def split_histories(rows: Rows, seed: int) -> tuple[Rows, Rows]:
+def split_histories(rows: CSRMatrix, seed: int) -> tuple[CSRMatrix, CSRMatrix]:
     """Split each history at random into input items (`INPUT_SHARE`, at least one) and the rest."""
     sizes = np.diff(rows.starts)
     owners = np.repeat(np.arange(len(sizes)), sizes)
@@ -210,7 +210,7 @@ def split_histories(rows: Rows, seed: int) -> tuple[Rows, Rows]:
     ranks[order] = np.arange(len(owners)) - np.repeat(rows.starts[:-1], sizes)
     is_input = ranks < np.maximum(1, np.ceil(INPUT_SHARE * sizes))[owners]
     return tuple(  # type: ignore[return-value]
-        Rows(
+        CSRMatrix(
             np.concatenate([[0], np.cumsum(np.bincount(owners[selected], minlength=len(sizes)))]),
             rows.columns[selected],
             rows.values[selected],

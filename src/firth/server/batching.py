@@ -13,21 +13,28 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from firth.core.vectors import Matrix
 from firth.server.errors import RequestError
-from firth.server.reading import ReadInputs, TextReader
+from firth.server.reading import ReadInputs
 
 SMOOTHING = 0.05  # weight of the newest batch in the moving average of the speed
+
+
+class ComputesRows(Protocol):
+    """What the batcher needs of a reader."""
+
+    def rows(self, items: list[Any]) -> Matrix:
+        """Return one row per item."""
 
 
 class Job:
     """The inputs of a request, of which the first `done` are computed."""
 
-    def __init__(self, reader: TextReader, reading: ReadInputs) -> None:
+    def __init__(self, reader: ComputesRows, reading: ReadInputs) -> None:
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Matrix] = self.loop.create_future()
         self.reader, self.items, self.tokens = reader, reading.items, reading.tokens
@@ -81,7 +88,7 @@ class Batcher:
         self.thread = threading.Thread(target=self.work, daemon=True, name="firth-batches")
         self.thread.start()
 
-    async def rows(self, reader: TextReader, reading: ReadInputs) -> Matrix:
+    async def rows(self, reader: ComputesRows, reading: ReadInputs) -> Matrix:
         """Return one row per input."""
         total = sum(reading.tokens)
         if self.tokens and self.tokens + total > self.queue_tokens:

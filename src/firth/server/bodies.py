@@ -29,6 +29,10 @@ Input = Annotated[
     BeforeValidator(to_integer),
 ]
 Integer = Annotated[int, BeforeValidator(to_integer)]
+PROMPT_NAME: Any = Field(
+    None, description="Name of a prompt of the model, such as query; by default that of the server, or of the model."
+)
+PROMPT: Any = Field(None, description="A text that is put before each input, instead of a prompt of the model.")
 
 
 class Body(BaseModel):

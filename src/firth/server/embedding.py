@@ -14,7 +14,7 @@ from firth.core.vectors import Matrix, unit_rows
 from firth.server.batching import Batcher
 from firth.server.errors import RequestError
 from firth.server.metrics import Metrics
-from firth.server.models import Models
+from firth.server.models import Models, Served
 from firth.server.reading import Inputs, TextReader, make_reader
 from firth.server.settings import Settings
 
@@ -46,15 +46,21 @@ class Embedding:
         truncate: bool | None = None,
         dimensions: int | None = None,
         normalize: bool = False,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
     ) -> Embedded:
-        """Embed inputs. `truncate` overrides the server's setting for long inputs."""
+        """Embed inputs. `truncate` overrides the server's setting for long inputs.
+
+        `prompt` is put before each text, or the model's prompt of that name; by default the server's or the model's.
+        """
         reader = await self.reader(name)
         self.check(inputs, reader, dimensions)
         long = self.settings.on_long(truncate)
+        text = reader.prompt(prompt_name, prompt, self.settings.prompt)
         if sum(map(len, inputs)) <= INLINE_LENGTH:
-            reading = reader.read(inputs, long)
+            reading = reader.read(inputs, long, text)
         else:
-            reading = await run_in_threadpool(reader.read, inputs, long)
+            reading = await run_in_threadpool(reader.read, inputs, long, text)
         if name not in self.batchers:
             self.batchers[name] = self.batcher(name)
         rows = await self.batchers[name].rows(reader, reading)
@@ -77,7 +83,7 @@ class Embedding:
         """Load a model if necessary, and return its reader."""
         return self.reader_for(name, self.models.get(name))
 
-    def reader_for(self, name: str, model: Any) -> TextReader:
+    def reader_for(self, name: str, model: Served) -> TextReader:
         """Return the cached reader of a model."""
         cached = self.readers.get(name)
         if cached is not None and cached[0] is model:

@@ -16,6 +16,8 @@ from firth.core.report import Nothing
 from firth.core.vectors import unit_rows
 from firth.data.subword_tokenizer import HasSubwordTokenizer
 from firth.server.bodies import (
+    PROMPT,
+    PROMPT_NAME,
     Body,
     Direct,
     Input,
@@ -51,6 +53,8 @@ class EmbedBody(ModelBody):
     normalize: bool = True
     truncate: bool | None = None
     dimensions: Integer | None = Field(None, ge=1)
+    prompt_name: str | None = PROMPT_NAME
+    prompt: str | None = PROMPT
 
 
 class AllBody(ModelBody):
@@ -66,6 +70,7 @@ class Sentences(Body):
 
 class Parameters(Body):
     truncate: bool | None = None
+    prompt_name: str | None = PROMPT_NAME
 
 
 class SimilarityBody(ModelBody):
@@ -125,6 +130,8 @@ async def embed(request: Request) -> Response:
         truncate=body.truncate,
         dimensions=body.dimensions,
         normalize=body.normalize,
+        prompt_name=body.prompt_name,
+        prompt=body.prompt,
     )
     return json_response(to_json(finite_lists(embedded.matrix)), embedded.truncated)
 
@@ -135,7 +142,10 @@ async def similarity(request: Request) -> Response:
     body = await parse_body(request, SimilarityBody)
     run: Embedding = request.app.state.embedding
     texts = [body.inputs.source_sentence, *body.inputs.sentences]
-    embedded = await run(name_of(request, body), texts, truncate=body.parameters.truncate)
+    parameters = body.parameters
+    embedded = await run(
+        name_of(request, body), texts, truncate=parameters.truncate, prompt_name=parameters.prompt_name
+    )
     rows = unit_rows(embedded.matrix)
     return json_response(to_json((rows[1:] @ rows[0]).tolist()), embedded.truncated)
 
@@ -224,7 +234,9 @@ def count_truncated(model: object, texts: list[Any], long: str) -> int:
         return 0
     parts = [[text] if isinstance(text, str) else list(text) for text in texts]
     ids = iter(model.tokenizer.ids_batch([part for each in parts for part in each], special=False))
-    counts = [1 + sum(1 + len(next(ids)) for _ in each) for each in parts]
+    template = model.tokenizer.training_template
+    added = {1: template.added, 2: template.added_to_pair}
+    counts = [added[len(each)] + sum(len(next(ids)) for _ in each) for each in parts]
     return len(over_limit(model.max_length, counts, long))
 
 

@@ -263,7 +263,8 @@ class Models:
         if not model_path or not Path(model_path).exists():
             return index
         served = [name for name, entry in self._models.items() if entry.path.resolve() == Path(model_path).resolve()]
-        return Index.open(path, self.get(served[0]) if served else open_path(Path(model_path)))
+        model = self.get(served[0]) if served else open_path(Path(model_path))
+        return Index.open(path, model) if isinstance(model, protocols.Model) else index
 
 
 def unavailable(name: str, entry: Entry, reason: object) -> RequestError:

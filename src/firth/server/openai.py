@@ -13,6 +13,8 @@ from starlette.responses import Response
 
 from firth.core.vectors import Matrix
 from firth.server.bodies import (
+    PROMPT,
+    PROMPT_NAME,
     Body,
     Direct,
     Input,
@@ -36,6 +38,8 @@ class EmbeddingsBody(Body):
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Integer | None = Field(None, ge=1)
     user: str | None = None
+    prompt_name: str | None = PROMPT_NAME
+    prompt: str | None = PROMPT
 
 
 class OneEmbedding(BaseModel):
@@ -73,7 +77,13 @@ async def embeddings(request: Request) -> Response:
     """Embed texts, or lists of token ids."""
     body = await parse_body(request, EmbeddingsBody, 400)
     embed: Embedding = request.app.state.embedding
-    embedded = await embed(body.model, inputs_of(body.input), dimensions=body.dimensions)
+    embedded = await embed(
+        body.model,
+        inputs_of(body.input),
+        dimensions=body.dimensions,
+        prompt_name=body.prompt_name,
+        prompt=body.prompt,
+    )
     usage = {"prompt_tokens": embedded.tokens, "total_tokens": embedded.tokens}
     rows = finite_lists(embedded.matrix) if body.encoding_format == "float" else in_base64(embedded.matrix)
     data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]

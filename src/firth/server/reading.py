@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from firth.core.embedding import EmbedsTexts
+from firth.core.errors import FirthError
 from firth.core.long_texts import CHUNK, REFUSE, TRUNCATE, TooLongError
 from firth.core.model import LimitsTexts, Model, TokenizesWords, base_model
 from firth.core.vectors import Matrix
@@ -16,6 +17,7 @@ from firth.server.errors import RequestError
 from firth.server.models import Served
 from firth.transformers.pooling import PoolsTokens
 from firth.transformers.static_model import StaticModel
+from firth.transformers.text_encoder import prompt_tokens
 
 REMEDY = (
     "Split it into parts. (The field truncate, where there is one, or the server's --long truncate uses the beginning.)"
@@ -26,7 +28,7 @@ Inputs = Sequence[str] | Sequence[list[int]]  # texts, or token ids
 class ReadInputs(NamedTuple):
     """Inputs that are ready for a model."""
 
-    items: list[Any]  # texts, or token ids
+    items: list[Any]  # texts; for encoders, token ids and the number of them that is not pooled
     tokens: list[int]  # number of tokens of each
     truncated: int  # number of truncated inputs
 
@@ -46,8 +48,14 @@ class TextReader:
         self.max_tokens = base.max_text_tokens if isinstance(base, LimitsTexts) else None  # None: no limit
         self.dim = self.rows(self.read(["a"], TRUNCATE).items).shape[1]  # also initializes what the model caches
 
-    def read(self, inputs: Inputs, long: str) -> ReadInputs:
-        """Tokenize inputs; `long` is `REFUSE` or `TRUNCATE` for inputs over the limit."""
+    def prompt(self, name: str | None = None, text: str | None = None, default: str | None = None) -> str:
+        """Return the text to put before inputs: `text`, the model's prompt of a name, or its `default` prompt."""
+        if name or text:
+            raise RequestError(400, "This model has no prompts.", field="prompt_name" if name else "prompt")
+        return ""
+
+    def read(self, inputs: Inputs, long: str, prompt: str = "") -> ReadInputs:
+        """Tokenize inputs with a prompt; `long` is `REFUSE` or `TRUNCATE` for inputs over the limit."""
         texts = [each if isinstance(each, str) else self.text_of(each) for each in inputs]
         counts = self.count(checked_texts(texts))
         if self.max_tokens is None or max(counts, default=0) <= self.max_tokens:
@@ -126,37 +134,50 @@ class TextReader:
 class EncoderReader(TextReader):
     """Reader for BERT encoders: inputs queue as token ids, so that many requests can share a batch."""
 
-    special_count = 2
     max_tokens: int
 
     def __init__(self, model: Model, encoder: PoolsTokens, precision: str = "auto") -> None:
         self.encoder, self.pooling = encoder, encoder.pooling
-        self.first, self.last = (self.encoder.tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
+        self.template = encoder.tokenizer.template
+        self.special_count = self.template.added
         super().__init__(model, precision)
         self.max_tokens = self.pooling.max_tokens or self.encoder.size.max_positions
 
-    def read(self, inputs: Inputs, long: str) -> ReadInputs:
-        texts = [each for each in inputs if isinstance(each, str)]
+    def prompt(self, name: str | None = None, text: str | None = None, default: str | None = None) -> str:
+        try:
+            return self.encoder.sentence.prompt(name if name is not None else default, text)
+        except FirthError as error:
+            raise RequestError(400, str(error), field="prompt_name", code=error.code) from None
+
+    def read(self, inputs: Inputs, long: str, prompt: str = "") -> ReadInputs:
+        tokenizer = self.encoder.tokenizer
+        texts = [prompt + each for each in inputs if isinstance(each, str)]
         if texts:
-            items = self.encoder.tokenizer.ids_batch(texts)
+            items = tokenizer.ids_batch(texts)
         else:
             given_ids = [each for each in inputs if not isinstance(each, str)]
-            self.check_ids(list(chain.from_iterable(given_ids)), len(self.encoder.tokenizer))
-            items = [self.enclosed(list(ids)) for ids in given_ids]
+            self.check_ids(list(chain.from_iterable(given_ids)), len(tokenizer))
+            prompt_ids = tokenizer.encode(prompt, special=False).ids
+            items = [self.template.text([*prompt_ids, *self.inner(list(ids))]) for ids in given_ids]
         counts = [len(ids) for ids in items]
-        if max(counts, default=0) <= self.max_tokens or self.pooling.long == CHUNK:
-            return ReadInputs(items, counts, 0)
-        too_long = over_limit(self.max_tokens, counts, long)
+        too_long = list[int]()
+        if max(counts, default=0) > self.max_tokens and self.pooling.long != CHUNK:
+            too_long = over_limit(self.max_tokens, counts, long)
         for position in too_long:
-            items[position] = [*items[position][: self.max_tokens - 1], self.last]
-        return ReadInputs(items, [len(ids) for ids in items], len(too_long))
+            items[position] = self.template.truncated(items[position], self.max_tokens)
+        skipped = 0 if self.pooling.include_prompt else prompt_tokens(tokenizer, prompt)
+        return ReadInputs([(ids, skipped) for ids in items], [len(ids) for ids in items], len(too_long))
 
-    def enclosed(self, ids: list[int]) -> list[int]:
-        """Add [CLS] and [SEP] if they are missing."""
-        return ids if ids[0] == self.first and ids[-1] == self.last else [self.first, *ids, self.last]
+    def inner(self, ids: list[int]) -> list[int]:
+        """Return token ids without the special tokens around them, such as [CLS] and [SEP], if they have both."""
+        before, after = self.template.before, self.template.after
+        end = len(ids) - len(after)
+        has_both = end >= len(before) and tuple(ids[: len(before)]) == before and tuple(ids[end:]) == after
+        return ids[len(before) : end] if has_both else ids
 
     def rows(self, items: list[Any]) -> Matrix:
-        return self.encoder.embed_ids(items, precision=self.precision)
+        ids, skipped = [each for each, _ in items], [count for _, count in items]
+        return self.encoder.embed_ids(ids, precision=self.precision, skipped=skipped)
 
 
 def make_reader(model: Served, precision: str) -> TextReader:

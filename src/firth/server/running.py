@@ -39,7 +39,7 @@ def run(settings: Settings, ready: Callable[[str, str], None], requests: bool = 
         server.run([listening])
 
 
-def prepare_server(settings: Settings) -> tuple[uvicorn.Server, socket.socket, str]:
+def prepare_server(settings: Settings) -> tuple[GracefulServer, socket.socket, str]:
     """Return a server that `run([socket])` starts, its socket and its address."""
     listening = listen(settings.host, settings.port)
     app = application(settings)

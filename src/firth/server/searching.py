@@ -10,10 +10,11 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from firth.server.bodies import Body, Direct, Integer, json_response, parse_body, route_docs
+from firth.server.bodies import PROMPT, Body, Direct, Integer, json_response, parse_body, route_docs
 from firth.server.embedding import Embedding
 from firth.server.errors import RequestError
 from firth.server.models import Models
+from firth.server.reading import EncoderReader
 from firth.server.settings import Settings
 
 router = APIRouter(tags=["search"], route_class=Direct)
@@ -33,6 +34,10 @@ class SearchBody(Body):
         None, description="Default: both for a text, vector for a vector."
     )
     truncate: bool | None = Field(None, description="Truncate a text that exceeds the model's maximum length.")
+    prompt_name: str | None = Field(
+        None, description="Name of a prompt of the model; by default the model's prompt for queries."
+    )
+    prompt: str | None = PROMPT
 
 
 class OneHit(BaseModel):
@@ -63,14 +68,16 @@ def hits(request: Request, body: SearchBody) -> Response:
     name = names[0] if body.index is None else body.index
     index = served.index(name)
     mode = body.mode or ("both" if isinstance(body.query, str) else "vector")
-    query, truncated = body.query, 0
+    query, truncated, prompts = body.query, 0, dict[str, Any]()
     if isinstance(query, str) and mode != "words" and index.model is not None:
         run: Embedding = request.app.state.embedding
         settings: Settings = request.app.state.settings
         reader = run.reader_for(f"the model of the index {name}", index.model)
-        truncated = reader.read([query], settings.on_long(body.truncate)).truncated
-        query = reader.shortened(query) if truncated else query
-    results = index.search(query, body.k, where=body.where, mode=mode)
+        prompt = reader.prompt(body.prompt_name, body.prompt, "query")
+        prompts = {"prompt_text": prompt} if isinstance(reader, EncoderReader) else {}
+        truncated = reader.read([query], settings.on_long(body.truncate), prompt).truncated
+        query = reader.shortened(prompt + query).removeprefix(prompt) if truncated else query
+    results = index.search(query, body.k, where=body.where, mode=mode, **prompts)
     rows = [
         {"rank": rank, "key": hit.key, "score": float(hit.score), "attributes": dict(hit.attributes)}
         for rank, hit in enumerate(results, 1)

@@ -30,6 +30,7 @@ class Settings:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # of the workbench
 
     precision: str = "auto"  # of BERT models
+    prompt: str | None = None  # name of the prompt for inputs that name none; None: each model's default prompt
     long: str = REFUSE  # inputs over the maximum length: refuse, or truncate and report it
     inputs: int = 2048  # per request
     batch_tokens: int = 16384

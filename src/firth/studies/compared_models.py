@@ -98,7 +98,7 @@ def named_models(models: Sequence[Any]) -> dict[str, Any]:
     return named
 
 
-def has_name(model: Any) -> bool:
+def has_name(model: object) -> bool:
     """Return whether a model is given as NAME=PATH, and is not a path that contains =."""
     if not isinstance(model, str) or "=" not in model or Path(model).exists():
         return False

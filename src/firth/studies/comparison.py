@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from firth.evaluate.layout import number_or_none, percent, text_table
 from firth.studies.bootstrap import Floats, distinguishable, interval, resampled, statistic
 from firth.studies.training_data import NOT_COMPARED, UNKNOWN_LABELS, TrainingData
 
-SAME_SPEED = 2.0  # speeds within this factor count as equal
+SAME_COST = 2.0  # costs within this factor count as equal, because one timing is not exact
 
 
 @dataclass(frozen=True)
@@ -292,11 +292,32 @@ def no_choice(comparison: Comparison, eligible: Sequence[str]) -> str:
     return f"{rest} trained on these labels; compare on rows that none of them was trained on"
 
 
+class Cost(NamedTuple):
+    """A cost of a model; `reason` is why a cheaper one is preferred, with its line of the table (METADATA_LINES)."""
+
+    line: str
+    value: Callable[[ModelMetadata], float]
+    reason: str
+
+
+#: In the order in which models are compared by them.
+COSTS = (
+    Cost("texts per second", lambda metadata: 1 / metadata.speed if metadata.speed else math.nan, "{times}× faster"),
+    Cost("memory", lambda metadata: metadata.memory or math.nan, "needs less memory ({low}, not {high})"),
+    Cost("training time", lambda metadata: metadata.training, "was trained in less time ({low}, not {high})"),
+)
+
+
 def cheapest(names: Sequence[str], metadata: Mapping[str, ModelMetadata]) -> str:
-    """Return the smallest of the models that are about as fast as the fastest, because one timing is not exact."""
-    fastest = max((metadata[name].speed for name in names if not math.isnan(metadata[name].speed)), default=math.nan)
-    quick = [name for name in names if metadata[name].speed * SAME_SPEED > fastest]
-    return min(quick or names, key=lambda name: metadata[name].bytes)
+    """Return the model that is cheapest by the first cost in which they differ, or else the smallest on disk.
+
+    A cost that is unknown for one of the models is not compared.
+    """
+    for cost in COSTS:
+        costs = {name: cost.value(metadata[name]) for name in names}
+        if not any(map(math.isnan, costs.values())):
+            names = [name for name in names if costs[name] <= SAME_COST * min(costs.values())]
+    return min(names, key=lambda name: metadata[name].bytes)
 
 
 def advantage(winner: str, other: str, measures: Sequence[Measure], metadata: Mapping[str, ModelMetadata]) -> str:
@@ -306,11 +327,17 @@ def advantage(winner: str, other: str, measures: Sequence[Measure], metadata: Ma
     text = f"{winner} is best as often as {other}"
     if indistinguishable:
         text = f"{winner} is as good as {other} within the interval"
-    times, sizes = metadata[winner].speed / metadata[other].speed, (metadata[winner].bytes, metadata[other].bytes)
-    if times >= SAME_SPEED or (times > 1 and sizes[0] > sizes[1]):
-        return f"{text} and {times:,.0f}× faster" if times >= 9.95 else f"{text} and {times:.1f}× faster"
-    if sizes[0] < sizes[1]:
-        return f"{text} and smaller ({size_text(sizes[0])}, not {size_text(sizes[1])})"
+    own, others = metadata[winner], metadata[other]
+    times = {cost: cost.value(others) / (cost.value(own) or math.nan) for cost in COSTS}
+    clear = [cost for cost in COSTS if times[cost] > SAME_COST]
+    if not clear and own.bytes > others.bytes:  # a third model was clearly cheaper than the other
+        clear = [cost for cost in COSTS if times[cost] > 1]
+    if clear:
+        factor = f"{times[clear[0]]:,.0f}" if times[clear[0]] >= 9.95 else f"{times[clear[0]]:.1f}"
+        low, high = (METADATA_LINES[clear[0].line](each) for each in (own, others))
+        return f"{text} and {clear[0].reason.format(times=factor, low=low, high=high)}"
+    if own.bytes < others.bytes:
+        return f"{text} and smaller ({size_text(own.bytes)}, not {size_text(others.bytes)})"
     return f"{text} and costs about the same"
 
 

@@ -27,6 +27,7 @@ import numpy as np
 
 from firth.core.checkpoint import difference
 from firth.core.errors import FirthError
+from firth.core.functions import tokenizer_function
 from firth.core.method import Method
 from firth.core.model import Model
 from firth.core.notebook import html_lines, html_table
@@ -192,8 +193,7 @@ def sweep(
                 break
             study.attempt(method, data, task, options, budget, run, start)
         best = study.best()
-        split = getattr(method, "tokenizer", None)
-        tokenizer = split if callable(split) and "tokenizer" not in best.options else None
+        tokenizer = None if "tokenizer" in best.options else tokenizer_function(method)
         values = {BEST_OPTIONS: task.test.values(load(study.folder / BEST, tokenizer=tokenizer))}
         if best.number > 1 and study.plain is not None:
             values[DEFAULT_OPTIONS] = np.array(study.plain)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.model import Predicts, Rates
+from firth.core.model import Model, Predicts, Rates, Recommends
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.core.vectors import similarity as cosine
 from firth.data.interactions import Interactions
@@ -31,6 +31,7 @@ from firth.evaluate import (
     right_answers,
 )
 from firth.evaluate.nodes import label_scores, likeliest
+from firth.evaluate.recommendation import check_recommends
 from firth.evaluate.words import fold, row_lookup
 from firth.studies.bootstrap import Floats, statistic
 from firth.studies.compared_models import ComparedModel, embedding, word_table
@@ -46,10 +47,10 @@ class Part(NamedTuple):
     """A part of a task. `values(model)` has one value per item; with `truth`, the score is Spearman's ρ with it."""
 
     items: int
-    values: Callable[[Any], Floats]
+    values: Callable[[Model], Floats]
     truth: Floats | None = None
 
-    def score(self, model: Any) -> float:
+    def score(self, model: Model) -> float:
         """Return the score of a model on this part."""
         return statistic(self.values(model), self.truth)
 
@@ -71,7 +72,7 @@ def similarity_task(path: PathLike, seed: int = 1) -> Task:
     def part(rows: Ids) -> Part:
         selected = [pairs[row] for row in rows]
 
-        def values(model: Any) -> Floats:
+        def values(model: Model) -> Floats:
             vectors = words_of(model)
             lookup = row_lookup(vectors, None, True)
             word_rows = [lookup.get(fold(word, True)) for pair in selected for word in pair[:2]]
@@ -96,7 +97,7 @@ def analogy_task(path: PathLike, seed: int = 1) -> Task:
     def part(rows: Ids) -> Part:
         selected = [questions[row][1] for row in rows]
 
-        def values(model: Any) -> Floats:
+        def values(model: Model) -> Floats:
             vectors = words_of(model)
             lookup = row_lookup(vectors, FREQUENT, True)
             answerable = np.array([all(fold(word, True) in lookup for word in question) for question in selected])
@@ -118,7 +119,7 @@ def sentence_task(path: PathLike, seed: int = 1) -> Task:
     def part(rows: Ids) -> Part:
         selected = [pairs[row] for row in rows]
 
-        def values(model: Any) -> Floats:
+        def values(model: Model) -> Floats:
             left, right = (unit_rows(rows_of(model, [pair[side] for pair in selected])) for side in (0, 1))
             return np.asarray((left.astype(np.float64) * right).sum(axis=1).round(12))
 
@@ -157,7 +158,7 @@ def labeled_task(examples: LabeledTexts | Iterable[tuple[str, str | None]], seed
     def texts(rows: Ids) -> list[str]:
         return [labeled[row][0] for row in rows]
 
-    def correct(model: Any, train: Ids, test: Ids) -> Floats:
+    def correct(model: Model, train: Ids, test: Ids) -> Floats:
         if isinstance(model, Predicts):
             predictions = model.predict(texts(test))
             return np.array(
@@ -180,7 +181,7 @@ def node_task(path: PathLike, seed: int = 1, nodes: Container[str] | None = None
     for row, (_, own) in enumerate(labels):
         truth[row, [label_ids[label] for label in own]] = True
 
-    def correct(model: Any, train: Ids, test: Ids) -> Floats:
+    def correct(model: Model, train: Ids, test: Ids) -> Floats:
         vectors = words_of(model)
         rows = np.zeros((len(labels), vectors.dim), dtype=np.float32)
         for row, (node, _) in enumerate(labels):
@@ -205,9 +206,11 @@ def rating_task(test: Interactions, seed: int = 1) -> Task:
         selected = dict(histories[row] for row in rows)
         rated = [(user, item, value) for user, items in selected.items() for item, value in items.items()]
 
-        def values(model: Any) -> Floats:
+        def values(model: Model) -> Floats:
             if isinstance(model, Rates):
                 return -squared_errors(model, rated)
+            check_recommends(model)
+            assert isinstance(model, Recommends)
             ndcg = recommended(model, selected)
             return np.array([ndcg.get(user, 0.0) for user in selected])
 
@@ -217,7 +220,7 @@ def rating_task(test: Interactions, seed: int = 1) -> Task:
     return task("ratings", what, part, len(histories), histories, seed)
 
 
-def squared_errors(model: Any, rated: Sequence[tuple[str, str, float]]) -> Floats:
+def squared_errors(model: Rates, rated: Sequence[tuple[str, str, float]]) -> Floats:
     """Return the squared error of each rating; the mean rating is predicted for unseen users and items."""
     users, items = model.tables["users"], model.tables["items"]
     predicted = np.full(len(rated), float(model.mean))
@@ -238,7 +241,7 @@ def task(name: str, what: str, part: Callable[[Ids], Part], items: int, content:
 
 
 def probe_task(
-    name: str, what: str, correct: Callable[[Any, Ids, Ids], Floats], items: int, content: Any, seed: int
+    name: str, what: str, correct: Callable[[Model, Ids, Ids], Floats], items: int, content: Any, seed: int
 ) -> Task:
     """Return a task whose items are split into three: training data of the probe, dev and test."""
     train, dev, test = split_items(name, items, 3, seed)
@@ -277,7 +280,7 @@ def probe_scores(train: Matrix, train_truth: NDArray[np.bool_], test: Matrix, tr
     return np.asarray((predicted & truth).sum(axis=1) / counts)
 
 
-def words_of(model: Any) -> Vectors:
+def words_of(model: Model) -> Vectors:
     """Return the table of words or nodes of a model."""
     vectors = word_table(model)
     if vectors is None:
@@ -290,7 +293,7 @@ def words_of(model: Any) -> Vectors:
     return vectors
 
 
-def rows_of(model: Any, texts: Sequence[str]) -> Matrix:
+def rows_of(model: Model, texts: Sequence[str]) -> Matrix:
     """Return one vector per text."""
     compared = ComparedModel("The model", None, embedding(model), 0, model)
     if compared.embed is None:

@@ -276,7 +276,7 @@ class EncodingMethod(Method):
         "Columns are encoded one by one, without the relations between them.",
     )
     data = Table
-    model: ClassVar[type[Model]] = EncoderModel
+    model: ClassVar[type[EncoderModel]] = EncoderModel
 
     missing: str = option(
         "keep",

@@ -135,7 +135,7 @@ class PCA(Method):
     )
     summary: ClassVar[str] = "tables and vectors: projection on the directions of largest variance"
     data = Table
-    model: ClassVar[type[Model]] = PCAModel
+    model: ClassVar[type[PCAModel]] = PCAModel
     min_rows: ClassVar[int] = 2
 
     dim: int | None = option(None, "number of components; none = all", low=1)

@@ -35,7 +35,7 @@ TRIVIAL = {"labels": "majority label", "numbers": "mean"}
 HINT = "Try more epochs, another learning_rate or another base."
 LINEAR = {"labels": "tf-idf + logistic regression", "numbers": "tf-idf + ridge regression"}
 
-Rows = NDArray[np.int64]
+RowIds = NDArray[np.int64]
 Objective = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
 
 
@@ -45,7 +45,7 @@ class Bags(NamedTuple):
     ids: NDArray[Any]
     starts: NDArray[np.int64]
 
-    def counts(self, rows: Rows, words: int) -> Any:
+    def counts(self, rows: RowIds, words: int) -> Any:
         """Return the word counts of some of the texts as a scipy.sparse matrix, one row per text."""
         from scipy import sparse
 
@@ -176,7 +176,7 @@ class Part:
     """
 
     sides: Sequence[Bags]
-    rows: Rows
+    rows: RowIds
     targets: NDArray[np.float64]
     extra: NDArray[Any] | None = None
 
@@ -184,7 +184,7 @@ class Part:
         return len(self.rows)
 
 
-def affordable(rows: Rows, sides: Sequence[Bags], labels: int, seed: int) -> Rows:
+def affordable(rows: RowIds, sides: Sequence[Bags], labels: int, seed: int) -> RowIds:
     """Return the training rows of the linear baseline: all of them, or a sample within the bounds."""
     words = sum(int((side.starts[rows + 1] - side.starts[rows]).sum()) for side in sides)
     max_rows = min(MAX_ROWS, max(100, int(MAX_WORK * len(rows) / max(1, words * labels))))
@@ -330,7 +330,7 @@ class Raw(NamedTuple):
     targets: NDArray[Any]
     extra: NDArray[Any]
 
-    def take(self, rows: Rows) -> Raw:
+    def take(self, rows: RowIds) -> Raw:
         """Return some of the rows."""
         return Raw([self.texts[row] for row in rows], self.targets[rows], self.extra[rows])
 

@@ -153,7 +153,7 @@ class CompressingOptions(RowOptions):
     limits: ClassVar[tuple[str, ...]] = (UNUSUAL_ROWS,)
     data = Table
     min_rows: ClassVar[int] = 2
-    accepts_missing: ClassVar[bool] = True  # missing cells and unseen categories
+    accepts_missing: ClassVar[bool] = True
 
     dim: int = option(8, "length of a row's code", low=1, high=65536)
     hidden_sizes: str = option("128,64", "sizes of the encoder's hidden layers, such as 128,64; empty = a linear map")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.vectors import Matrix
-from firth.kernels.sparse import Rows, multiply
+from firth.kernels.sparse import CSRMatrix, multiply
 
 MAX_EXACT_CELLS = 1 << 22  # larger matrices use the randomized solver
 BLOCK = 32  # columns per product: fewer allow more powers in the same space, more make products efficient
@@ -151,7 +151,7 @@ def randomized(matrix: Any, k: int, width: int, norm: float, run: Run) -> SVD:
     return signed(left, values, right, norm, min(residual_norm, residual_bound(rows, columns, left, probes, run)))
 
 
-def short_left(left: Matrix, tall: Rows, run: Run) -> tuple[Matrix, Numbers, Matrix]:
+def short_left(left: Matrix, tall: CSRMatrix, run: Run) -> tuple[Matrix, Numbers, Matrix]:
     """Return the SVD if U is on the shorter side; AᵀU = VΣ gives V and Σ."""
     right = multiply(tall, left, run.cores)
     values = np.sqrt(np.einsum("ij,ij->j", right, right, dtype=np.float64))
@@ -163,7 +163,7 @@ def short_left(left: Matrix, tall: Rows, run: Run) -> tuple[Matrix, Numbers, Mat
 
 
 def tall_left(
-    short: Matrix, square: Callable[[Matrix], Matrix], tall: Rows, run: Run
+    short: Matrix, square: Callable[[Matrix], Matrix], tall: CSRMatrix, run: Run
 ) -> tuple[Matrix, Numbers, Matrix]:
     """Return the SVD if U is on the longer side, with half a power more, so that AᵀU = VΣ holds here too.
 
@@ -180,7 +180,7 @@ def tall_left(
     return multiply(tall, short @ (turn / lengths[:, None]).astype(np.float32), run.cores), values, right
 
 
-def residual_bound(rows: Rows, columns: Rows, left: Matrix, probes: Matrix, run: Run) -> float:
+def residual_bound(rows: CSRMatrix, columns: CSRMatrix, left: Matrix, probes: Matrix, run: Run) -> float:
     """Return an upper bound on the operator norm of E = A − UUᵀA, from random vectors ω.
 
     ‖B‖ <= 10 √(2/π) max ‖Bω‖ except in one case of 10^PROBES (Halko et al. 2011, eq. 4.3). With B = (EEᵀ)^q E, whose
@@ -199,9 +199,9 @@ def residual_bound(rows: Rows, columns: Rows, left: Matrix, probes: Matrix, run:
     return math.exp(logarithm / (2 * POWERS + 1))
 
 
-def rows_of(matrix: Any) -> Rows:
-    """Return a scipy.sparse matrix as the `Rows` of the kernels."""
-    return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data)
+def rows_of(matrix: Any) -> CSRMatrix:
+    """Return a scipy.sparse matrix as the `CSRMatrix` of the kernels."""
+    return CSRMatrix(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), matrix.data)
 
 
 def krylov(

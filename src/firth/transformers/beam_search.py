@@ -1,7 +1,7 @@
 """Beam search: the most probable prefixes of each translation are extended token by token.
 
-The best finished hypothesis has the highest log p(y | x) / ((5 + |y|) / 6)^α. Without the length penalty (Wu et al.
-2016, equation 14) short hypotheses would always win. A beam of 1 is greedy search.
+The best finished hypothesis has the highest log p(y | x), divided by a length penalty (`decoding.py`), without which
+short hypotheses would always win. A beam of 1 is greedy search.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from firth.nets.recurrent import RecurrentTranslator
 from firth.nets.transformer import EncoderDecoder
+from firth.transformers.decoding import Decoding
 
 
 class StepDecoder(Protocol):
@@ -93,55 +94,60 @@ class Hypothesis:
 
 @dataclass
 class Finished:
-    """The finished hypotheses of one source."""
+    """The best finished hypotheses of one source."""
 
-    best: Hypothesis | None = None
-    count: int = 0
-    limit: int = 0  # maximum number of tokens, including the end token
+    beam: int
+    limit: int  # maximum number of tokens, including the end token
+    best: list[Hypothesis] = field(default_factory=list)  # at most `beam`, the best first
     last: Hypothesis = field(default_factory=lambda: Hypothesis([], -math.inf, False))
 
     def add(self, hypothesis: Hypothesis) -> None:
         """Add a finished hypothesis."""
-        self.count += 1
-        if self.best is None or hypothesis.score > self.best.score:
-            self.best = hypothesis
+        self.best = sorted([*self.best, hypothesis], key=lambda each: -each.score)[: self.beam]
 
-
-def penalty(length: int, alpha: float) -> float:
-    """Return the length penalty ((5 + length) / 6)^α."""
-    return float(((5 + length) / 6) ** alpha)
+    def done(self, how: Decoding, score: float, length: int) -> bool:
+        """Return whether the search ends, when the best unfinished hypothesis has this log-probability."""
+        if len(self.best) < self.beam or how.stop == "full":
+            return len(self.best) == self.beam
+        longest = self.limit if how.stop == "never" and how.length_penalty > 0 else length
+        rival = self.best[0 if how.stop == "best" else -1]
+        return rival.score >= score / how.divisor(longest)
 
 
 @torch.inference_mode()
-def beam_search(
-    decoder: StepDecoder, limits: list[int], beam: int, alpha: float, begin: int, end: int, never: Tensor
-) -> list[Hypothesis]:
+def beam_search(decoder: StepDecoder, limits: list[int], how: Decoding, device: torch.device) -> list[Hypothesis]:
     """Return the best translation of each source.
 
-    `decoder` has `beam` consecutive rows per source. `limits` are the maximum numbers of tokens per source, and `never`
-    the token ids that must not be generated.
+    `decoder` has `how.beam` consecutive rows per source. `limits` are the maximum numbers of tokens per source.
     """
-    device = never.device
-    finished = [Finished(limit=limit) for limit in limits]
+    beam = how.beam
+    finished = [Finished(beam, limit) for limit in limits]
     active = list(range(len(limits)))  # unfinished sources
     scores = torch.full((len(active), beam), -math.inf, device=device)
     scores[:, 0] = 0.0  # all beams of a source start equal, so only the first counts
     prefixes = torch.zeros(len(active), beam, 0, dtype=torch.long, device=device)
-    ids = torch.full((len(active) * beam,), begin, device=device)
+    ids = torch.full((len(active) * beam,), how.begin, device=device)
     for length in range(1, max(limits, default=0) + 1):
+        at_limit = torch.tensor([finished[source].limit == length for source in active], device=device)
         logits = decoder.step(ids).float()
         vocabulary_size = logits.shape[-1]
-        logits.index_fill_(-1, never, -math.inf)
-        total = scores[..., None] + torch.log_softmax(logits, dim=-1).view(len(active), beam, vocabulary_size)
+        log_p = how.log_probabilities(logits, prefixes.flatten(0, 1), at_limit.repeat_interleave(beam))
+        total = scores[..., None] + log_p.view(len(active), beam, vocabulary_size)
         # Twice the beam: if the best half ends, the other half can continue.
         top, flat_ids = total.flatten(1).topk(min(2 * beam, beam * vocabulary_size), dim=-1)
         rows, tokens = flat_ids // vocabulary_size, flat_ids % vocabulary_size
-        ends = tokens == end
+        ends = tokens == how.end
+        if how.like_transformers:  # hypotheses at the limit are finished
+            ends = ends | at_limit[:, None]
         for source, rank in ends[:, :beam].nonzero().tolist():
-            score = float(top[source, rank])
+            score, token = float(top[source, rank]), int(tokens[source, rank])
             if score > -math.inf:
                 ids_so_far = prefixes[source, rows[source, rank]].tolist()
-                finished[active[source]].add(Hypothesis(ids_so_far, score / penalty(length, alpha), True))
+                ended = token == how.end
+                hypothesis = Hypothesis(
+                    ids_so_far if ended else [*ids_so_far, token], score / how.divisor(length), ended
+                )
+                finished[active[source]].add(hypothesis)
         survivors = top.masked_fill(ends, -math.inf).topk(beam, dim=-1)
         scores = survivors.values
         rows, tokens = rows.gather(1, survivors.indices), tokens.gather(1, survivors.indices)
@@ -151,11 +157,9 @@ def beam_search(
         continuing = []
         for row, (source, score) in enumerate(zip(active, scores[:, 0].tolist(), strict=True)):
             state = finished[source]
-            penalized = score / penalty(length, alpha)
-            if state.limit == length and state.best is None:
-                state.last = Hypothesis(prefixes[row, 0].tolist(), penalized, False)
-            done = state.best is not None and state.count >= beam and state.best.score >= penalized
-            if not done and length < state.limit and score > -math.inf:
+            if state.limit == length and not state.best:
+                state.last = Hypothesis(prefixes[row, 0].tolist(), score / how.divisor(length), False)
+            if not state.done(how, score, length) and length < state.limit and score > -math.inf:
                 continuing.append(row)
         if not continuing:
             break
@@ -168,4 +172,4 @@ def beam_search(
         else:
             decoder.select(flat_rows)
         ids = tokens.flatten()
-    return [state.best or state.last for state in finished]
+    return [state.best[0] if state.best else state.last for state in finished]

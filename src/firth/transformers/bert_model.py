@@ -26,26 +26,34 @@ from firth.core.report import Silence
 from firth.core.shortening import check_shorter
 from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
-from firth.data.subword_tokenizer import BERT as SPECIAL
+from firth.data.special_tokens import BERT_NAMES
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
+from firth.nets.architecture import PLAIN_ACTIVATIONS, Architecture
 from firth.nets.attention import Packed, traced_copy
-from firth.nets.bert import Bert, position_ids
-from firth.nets.transformer import Size
-from firth.transformers import huggingface_bert as bert_files
+from firth.nets.encoder import Encoder, position_ids
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.contextual_words import ContextualModel
+from firth.transformers.families import ENCODERS
+from firth.transformers.families.encoders import HEADS, encoder_config, read_encoder, write_encoder
+from firth.transformers.families.family import Config
+from firth.transformers.families.weights import check_vocabulary
 from firth.transformers.huggingface_folder import network_folder, read_weights
 from firth.transformers.pooling import Pooling
+from firth.transformers.sentence_modules import Projection
+from firth.transformers.sentence_settings import SentenceSettings
 from firth.transformers.sentence_transformers_folder import (
-    DENSE,
     read_sentence_files,
     sentence_documents,
     sentence_transformers_difference,
+    step_arrays,
+    stored_projection,
+    stored_settings,
 )
 from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, new_engine, prefetched, resolve_engine
-from firth.transformers.whitening import Projection, whitening
+from firth.transformers.whitening import whitening
 
 Pair = tuple[str, str]
+NETWORK = "network"  # document with the config of a network that the method's options do not describe
 OLD_SIZE_NAMES = {"hidden": "feedforward_dim", "places": "max_positions"}  # of folders that earlier versions saved
 
 
@@ -57,41 +65,28 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
     def __init__(
         self,
         method: Method,
-        net: Bert,
+        net: Encoder,
         tokenizer: SubwordTokenizer,
         pooling: Pooling,
         training: Mapping[str, Any],
         projection: Projection | None = None,
+        sentence: SentenceSettings = SentenceSettings(),
     ) -> None:
-        missing = [token for token in SPECIAL if token not in tokenizer.ids]
-        if missing:
+        segments = tokenizer._call(tokenizer.engine.encode, "a").type_ids
+        if 0 < net.size.segments <= max(segments, default=0):
             raise FirthError(
                 "invalid_tokenizer",
-                "The tokenizer of a BERT needs the special tokens {special}; it lacks {missing}.",
-                special=", ".join(SPECIAL),
-                missing=", ".join(missing),
+                "The tokenizer gives a text the segment {got:,}; the model has {segments}.",
+                got=max(segments),
+                segments=net.size.segments,
             )
-        for texts in ([""], ["", ""], ["[UNK]"], ["[UNK]", "[UNK]"]):
-            read = tokenizer._call(tokenizer.engine.encode, *texts)
-            separators = [position for position, token in enumerate(read.tokens) if token == "[SEP]"]
-            well_formed = (
-                read.tokens[:1] == ["[CLS]"] and read.tokens[-1:] == ["[SEP]"] and len(separators) == len(texts)
+        if not tokenizer.template.added:
+            raise FirthError(
+                "invalid_tokenizer",
+                "The tokenizer of an encoder must add special tokens to a text, such as [CLS] and [SEP]; this one adds "
+                "{tokens}. Check its post_processor.",
+                tokens="nothing",
             )
-            expected_segments = (
-                [int(position > separators[0]) for position in range(len(read.tokens))] if well_formed else None
-            )
-            ids_agree = all(tokenizer.ids.get(token) == id for token, id in zip(read.tokens, read.ids, strict=True))
-            if (
-                not ids_agree
-                or read.type_ids != expected_segments
-                or (not any(texts) and len(read.tokens) != len(texts) + 1)
-            ):
-                raise FirthError(
-                    "invalid_tokenizer",
-                    "The tokenizer of a BERT must encode a pair as [CLS] A [SEP] B [SEP] with segments 0 and 1; this "
-                    "one adds {tokens}. Check its post_processor.",
-                    tokens=" ".join(tokenizer._call(tokenizer.engine.encode, "", "").tokens) or "nothing",
-                )
         rows = net.input.tokens.num_embeddings
         if len(tokenizer) > rows:
             raise FirthError(
@@ -102,19 +97,19 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
                 rows=rows,
             )
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
-        self.pooling, self.projection = pooling, projection
+        self.pooling, self.projection, self.sentence = pooling, projection, sentence
         self._engines: dict[tuple[str, str], Engine] = {}
         pooling.check(self.size.layers, self.size.max_positions)
 
     @property
-    def size(self) -> Size:
+    def size(self) -> Architecture:
         """The dimensions of the network."""
         return self.net.size
 
     @property
     def heads(self) -> list[str]:
         """The heads on the encoder: any of pooler, masked and next_sentence."""
-        return [name for name in bert_files.HEADS if getattr(self.net, name) is not None]
+        return [name for name in HEADS if getattr(self.net, name) is not None]
 
     @property
     def device(self) -> torch.device:
@@ -135,26 +130,26 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
         return {"tokens": self.vectors}
 
     @property
-    def position_vectors(self) -> NDArray[np.float32]:
-        """The position embeddings, one row per position."""
-        table: NDArray[np.float32] = self.net.input.positions.weight.detach().cpu().numpy()
-        return table
+    def position_vectors(self) -> NDArray[np.float32] | None:
+        """The position embeddings, one row per position; None if positions are not embedded."""
+        table = self.net.input.positions
+        return table.weight.detach().cpu().numpy() if isinstance(table, torch.nn.Embedding) else None
 
     # ---- reading ----
 
     def read(self, inputs: Sequence[str | Pair]) -> list[Any]:
-        """Encode texts or pairs of texts with [CLS] and [SEP], as `tokenizers.Encoding` objects."""
+        """Encode texts or pairs of texts with special tokens, as `tokenizers.Encoding` objects."""
         for text in inputs:
             checked_texts(list(text) if isinstance(text, tuple | list) else [text])
-            if not isinstance(text, str) and self.net.input.segments.num_embeddings < 2:
-                raise FirthError(
-                    "unsupported_model",
-                    "This model has {segments} segment (type_vocab_size), so it accepts single texts, not pairs.",
-                    segments=1,
-                )
         encodings = self.tokenizer._call(self.tokenizer.engine.encode_batch, list(inputs))
         for encoding in encodings:
             self.check_length(len(encoding.ids))
+            if 0 < self.size.segments <= max(encoding.type_ids, default=0):
+                raise FirthError(
+                    "unsupported_model",
+                    "This model has {segments} segment (type_vocab_size), so it accepts single texts, not pairs.",
+                    segments=self.size.segments,
+                )
         return list(encodings)
 
     def check_length(self, tokens: int) -> None:
@@ -176,16 +171,15 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
 
     @property
     def max_text_tokens(self) -> int:
-        """Maximum number of tokens of a text, without [CLS] and [SEP]."""
-        return self.size.max_positions - 2
+        """Maximum number of tokens of a text, without special tokens."""
+        return self.size.max_positions - self.tokenizer.template.added
 
     def states_of(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
-        """Return the token vectors of every layer for concatenated texts, without [CLS] and [SEP]."""
-        before, after = (self.tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
-        inputs = self.tensors([[before, *each, after] for each in ids])
-        inner = torch.ones(len(inputs[0]), dtype=torch.bool, device=self.device)
-        starts = inputs[-1].starts.long()
-        inner[starts[:-1]] = inner[starts[1:] - 1] = False
+        """Return the token vectors of every layer for concatenated texts, without special tokens."""
+        template = self.tokenizer.template
+        inputs = self.tensors([template.text(each) for each in ids])
+        marks = ([False] * len(template.before) + [True] * len(each) + [False] * len(template.after) for each in ids)
+        inner = torch.tensor([mark for each in marks for mark in each], device=self.device)
         return [layer[inner] for layer in self.net.states(*inputs)]
 
     def tensors(
@@ -204,16 +198,25 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
     # ---- texts ----
 
     def embed_with_counts(
-        self, texts: Sequence[str], pooling: Pooling | None = None, device: str = "auto", precision: str = "auto"
+        self,
+        texts: Sequence[str],
+        pooling: Pooling | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+        prompt: str | None = None,
+        prompt_text: str | None = None,
     ) -> EmbeddedTexts:
         """Return text vectors by this model's pooling or the given one, with the numbers of known and unknown tokens.
 
-        `precision` is float32 (default) or int8 on a CPU, bf16 (default) or float32 on a GPU.
+        `precision` is float32 (default) or int8 on a CPU, bf16 (default) or float32 on a GPU. `prompt` is the name of a
+        prompt of the model, such as query, and `prompt_text` any text to put before each text; without them, the
+        model's default prompt is used, and with prompt="" none.
         """
         check_texts(texts)
         pooling = self.checked(pooling)
+        reader = self.reader(pooling, prompt, prompt_text)
         batches = (texts[first : first + WINDOW] for first in range(0, len(texts), WINDOW))
-        parts = list(self._reported_batches(batches, pooling, device, precision))
+        parts = list(self._reported_batches(batches, reader, pooling, device, precision))
         if not parts:
             return EmbeddedTexts(np.zeros((0, self.dim_of(pooling)), np.float32), *np.zeros((2, 0), np.int64))
         return EmbeddedTexts(*(np.concatenate(part) for part in zip(*parts, strict=True)))
@@ -224,10 +227,12 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
         pooling: Pooling | None = None,
         device: str = "auto",
         precision: str = "auto",
+        prompt: str | None = None,
+        prompt_text: str | None = None,
     ) -> Iterator[EmbeddedTexts]:
         """Apply `embed_with_counts` to a stream of lists of texts; truncation shows in the token counts only."""
         pooling = self.checked(pooling)
-        reader = Reader(self.tokenizer, pooling, self.size.max_positions)
+        reader = self.reader(pooling, prompt, prompt_text)
         return self._read_batches(batches, reader, pooling, device, precision)
 
     def _embed_batches(
@@ -236,15 +241,27 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
         pooling: Pooling | None = None,
         device: str = "auto",
         precision: str = "auto",
+        prompt: str | None = None,
+        prompt_text: str | None = None,
     ) -> Iterator[Matrix]:
-        reported = self._reported_batches(batches, self.checked(pooling), device, precision)
-        return (embedded.matrix for embedded in reported)
+        pooling = self.checked(pooling)
+        reader = self.reader(pooling, prompt, prompt_text)
+        return (each.matrix for each in self._reported_batches(batches, reader, pooling, device, precision))
+
+    def reader(self, pooling: Pooling, prompt: str | None = None, prompt_text: str | None = None) -> Reader:
+        """Return a reader of texts with a prompt."""
+        text = self.sentence.prompt(prompt, prompt_text)
+        return Reader(self.tokenizer, pooling, self.size.max_positions, text)
+
+    def role_settings(self, role: str) -> dict[str, Any]:
+        """Return the settings of `embed` for texts in a role, query or document: the prompt of the role."""
+        text = self.sentence.role_prompt(role)
+        return {"prompt_text": text} if text or self.sentence.default_prompt else {}
 
     def _reported_batches(
-        self, batches: Iterable[Sequence[Text]], pooling: Pooling, device: str, precision: str
+        self, batches: Iterable[Sequence[Text]], reader: Reader, pooling: Pooling, device: str, precision: str
     ) -> Iterator[EmbeddedTexts]:
         """Embed lists of texts, and report at the end how many texts were truncated."""
-        reader = Reader(self.tokenizer, pooling, self.size.max_positions)
         yield from self._read_batches(batches, reader, pooling, device, precision)
         reader.report_truncation()
 
@@ -257,7 +274,7 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
 
         def ready() -> EmbeddedTexts:
             read, rows = pending.popleft()
-            matrix = self.finished(read.joined(rows(), pooling.how), pooling)
+            matrix = self.finished(read.joined(rows(), pooling.modes), pooling)
             return EmbeddedTexts(matrix, read.known, read.unknown)
 
         for read in prefetched(map(reader, batches)):
@@ -273,13 +290,17 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
         pooling: Pooling | None = None,
         device: str = "auto",
         precision: str = "auto",
+        skipped: Sequence[int] | None = None,
     ) -> Matrix:
-        """Return one row per text for token ids that include [CLS] and [SEP]."""
+        """Return one row per text for token ids that include the special tokens; no prompt is added.
+
+        `skipped` is the number of tokens at the beginning of each text that are not pooled.
+        """
         for number, text in enumerate(texts, 1):
             if not text:
                 raise FirthError(
                     "empty_data",
-                    "Text {number:,} has no ids. Encode an empty text as [CLS] [SEP].",
+                    "Text {number:,} has no ids. An empty text has its special tokens.",
                     number=number,
                 )
         lowest, highest = min(map(min, texts), default=0), max(map(max, texts), default=0)
@@ -293,8 +314,9 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
             )
         pooling = self.checked(pooling)
         reader = Reader(self.tokenizer, pooling, self.size.max_positions)
-        read = reader.take(texts)
-        matrix = self.finished(read.joined(self.engine(device, precision)(read.ids, pooling)(), pooling.how), pooling)
+        read = reader.take(texts, skipped)
+        rows = self.engine(device, precision)(read.ids, pooling)()
+        matrix = self.finished(read.joined(rows, pooling.modes), pooling)
         reader.report_truncation()
         return matrix
 
@@ -310,7 +332,8 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
         if self.projection is not None and pooling.same_vectors(self.pooling):
             rows = self.projection(rows)
         finite_rows(rows, "Text")
-        return unit_rows(rows) if pooling.normalize else rows
+        rows = unit_rows(rows) if pooling.normalize else rows
+        return rows[:, : self.sentence.truncate_dim]
 
     def checked(self, pooling: Pooling | None) -> Pooling:
         """Return the given pooling, or this model's, after checking it."""
@@ -326,17 +349,24 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
         """Return the dimension of text vectors with this pooling."""
         pooling = self.checked(pooling)
         projection = self.projection if pooling.same_vectors(self.pooling) else None
-        return pooling.dim(self.size.dim) if projection is None else projection.dim
+        dim = pooling.dim(self.size.dim) if projection is None else projection.dim
+        return min(dim, self.sentence.truncate_dim or dim)
 
     def with_pooling(self, **settings: Any) -> BertModel:
         """Return a model with the same network and other `Pooling` settings."""
         pooling = replace(self.pooling, **settings)
         projection = self.projection if pooling.same_vectors(self.pooling) else None
-        return BertModel(self.method, self.net, self.tokenizer, pooling, self.training, projection)
+        return BertModel(self.method, self.net, self.tokenizer, pooling, self.training, projection, self.sentence)
+
+    def with_settings(self, **settings: Any) -> BertModel:
+        """Return a model with other `SentenceSettings`: prompts, default_prompt, similarity or truncate_dim."""
+        sentence = replace(self.sentence, **settings)
+        return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, self.projection, sentence)
 
     def whitened(self, texts: Sequence[str], dim: int = 0) -> BertModel:
         """Return a model whose vectors are whitened on these texts, with `dim` dimensions if given."""
-        plain = BertModel(self.method, self.net, self.tokenizer, replace(self.pooling, normalize=False), self.training)
+        sentence, pooling = replace(self.sentence, truncate_dim=None), replace(self.pooling, normalize=False)
+        plain = BertModel(self.method, self.net, self.tokenizer, pooling, self.training, None, sentence)
         projection, width = whitening(plain.embed(texts), dim), plain.dim_of(plain.pooling)
         if not dim and projection.dim < width - len(self.pooling.layers):  # a layer norm removes one direction
             Silence().note(
@@ -345,7 +375,7 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
                 "whitening_dimensions",
             )
         training = {**self.training, "whitened": len(texts)}
-        return BertModel(self.method, self.net, self.tokenizer, self.pooling, training, projection)
+        return BertModel(self.method, self.net, self.tokenizer, self.pooling, training, projection, sentence)
 
     @property
     def ordered(self) -> bool:
@@ -359,27 +389,39 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
         """
         width = self.dim_of(self.pooling)
         check_shorter(self, dim, width)
-        full = self.projection or Projection(np.eye(width, dtype=np.float32), np.zeros(width, np.float32))
-        projection = Projection(full.weight[:dim], full.bias[:dim])
-        return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, projection)
+        if self.projection is None:
+            eye = np.eye(self.pooling.dim(self.size.dim), dtype=np.float32)[:dim]
+            projection = Projection.linear(eye, np.zeros(dim, np.float32))
+        else:
+            projection = self.projection.shortened(dim)
+        sentence = replace(self.sentence, truncate_dim=None)
+        return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, projection, sentence)
 
     # ---- masked tokens ----
 
     @torch.inference_mode()
     def fill(self, text: str, k: int = 5, other: str | None = None) -> list[list[tuple[str, float]]]:
-        """Return the k most probable tokens with their probabilities for each [MASK] of a text or pair."""
+        """Return the k most probable tokens with their probabilities for each mask token of a text or pair.
+
+        [MASK] stands for the mask token of any model.
+        """
         if self.net.masked is None:
             raise FirthError(
                 "unsupported_model",
                 "This model has no {head} head, so it cannot fill blanks.",
                 head="masked-token",
             )
+        mask, usual = self.tokenizer.special.require("mask"), BERT_NAMES["mask"]
+        if usual not in self.tokenizer.ids:
+            text, other = text.replace(usual, mask.token), other and other.replace(usual, mask.token)
         encoding = self.read([text if other is None else (text, other)])[0]
-        mask = self.tokenizer.ids["[MASK]"]
-        blanks = [position for position, id in enumerate(encoding.ids) if id == mask]
+        blanks = [position for position, id in enumerate(encoding.ids) if id == mask.id]
         if not blanks:
             raise FirthError(
-                "missing_mask", "There is no [MASK] in {text!r:.80}. Put [MASK] where a word is missing.", text=text
+                "missing_mask",
+                "There is no {mask} in {text!r:.80}. Put {mask} where a word is missing.",
+                mask=mask.token,
+                text=text,
             )
         if type(k) is not int or k < 1:
             raise FirthError("invalid_value", "{option} must be at least 1; got {got!r}.", option="k", got=k)
@@ -397,7 +439,7 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
         encoding = self.read([text if other is None else (text, other)])[0]
         ids, positions, segments, _ = self.tensors([encoding.ids], [encoding.type_ids])
         net, parts = traced_copy(self.net)
-        net.stack(net.input(ids, positions, segments)[None])
+        net.stack(net.input(ids, positions, segments)[None], positions)
         names, segment_ids = list(encoding.tokens), () if other is None else list(encoding.type_ids)
         return AttentionTrace(names, names, attention_records(parts.values()), segment_ids)
 
@@ -406,26 +448,24 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
     def parts(self) -> Parts:
         """Return the arrays and documents to store, in Hugging Face's format."""
         lowercase = bool((self.tokenizer._document.get("normalizer") or {}).get("lowercase"))
+        is_wordpiece = self.tokenizer._document["model"]["type"] == "WordPiece" and self.size.family == "bert"
         documents = {
             "tokenizer": json.loads(self.tokenizer.to_json()),
             "tokenizer_config": {
-                "tokenizer_class": "BertTokenizer",
+                "tokenizer_class": "BertTokenizer" if is_wordpiece else "PreTrainedTokenizerFast",
                 "do_lower_case": lowercase,
                 "model_max_length": self.pooling.max_tokens or self.size.max_positions,
-                **{f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")},
+                **self.tokenizer.special.config(),
             },
             "pooling": asdict(self.pooling),
-            **sentence_documents(self.pooling, self.projection, self.size),
+            **sentence_documents(self.pooling, self.projection, self.sentence, self.size),
         }
-        if not isinstance(self.method, Shaped):  # methods other than BERT do not have the size as options
-            documents["size"] = asdict(self.size)
-        projection = self.projection
-        more = (
-            {}
-            if projection is None
-            else {f"{DENSE}/model": {"linear.weight": projection.weight, "linear.bias": projection.bias}}
-        )
-        return Parts(bert_files.to_bert(self.net), documents, bert_files.config_of(self.net), more=more)
+        ids = {role: token.id for role, token in self.tokenizer.special.by_role.items() if role not in ("unk", "mask")}
+        foreign = encoder_config(ENCODERS[self.size.family], self.net, ids)
+        if not isinstance(self.method, Shaped) or size_of(self.method) != self.size:
+            documents[NETWORK] = foreign  # more than the options of the method say
+        more = step_arrays(self.projection)
+        return Parts(write_encoder(ENCODERS[self.size.family], self.net), documents, foreign, more=more)
 
     def save(self, folder: str | PathLike[str], overwrite: bool = False) -> Path:
         """Save the model; a note reports where sentence-transformers would give other vectors."""
@@ -443,42 +483,61 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
     @classmethod
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> BertModel:
         """Rebuild a model from stored arrays and documents."""
-        tokenizer = SubwordTokenizer.from_json(json.dumps(parts.documents["tokenizer"]))
-        stored_size_document = parts.documents.get("size")
-        size = size_of(method) if stored_size_document is None else stored_size(stored_size_document)
+        documents = parts.documents
+        tokenizer = SubwordTokenizer.from_json(
+            json.dumps(documents["tokenizer"]), config=documents.get("tokenizer_config")
+        )
+        size = stored_architecture(method, parts)
         stored = dict(parts.documents["pooling"])
         pooling = Pooling(**stored | {"layers": tuple(stored["layers"])})
-        dense_arrays = parts.more.get(f"{DENSE}/model")
-        projection = None if dense_arrays is None else Projection.of(dense_arrays, pooling.dim(size.dim))
-        net = bert_files.net_of(bert_files.from_bert(parts.arrays, size), size)
-        return cls(method, net, tokenizer, pooling, training, projection)
+        projection = stored_projection(documents, parts.more, pooling.dim(size.dim))
+        sentence = stored_settings(documents)
+        net = read_encoder(ENCODERS[size.family], parts.arrays, size)
+        return cls(method, net, tokenizer, pooling, training, projection, sentence)
 
     @classmethod
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> BertModel:
-        """Load a BERT folder of Hugging Face, or of sentence-transformers with its pooling."""
-        size = bert_files.size_of(config)
-        options = {
-            "layers": size.layers, "dim": size.dim, "heads": size.heads, "feedforward_dim": size.feedforward_dim,
-            "context_length": size.max_positions,
-            "dropout": size.dropout, "activation": size.activation, "epsilon": size.epsilon,
-        }  # fmt: skip
-        settings = method(**options)  # checks the ranges before the weights are read
+        """Load the folder of an encoder of Hugging Face, or of sentence-transformers with its pooling."""
+        family = ENCODERS[config["model_type"]]
+        size = family.architecture(Config(config))
+        settings = build_settings(method, shape_options(size))  # checks the ranges before the weights are read
         tokenizer = SubwordTokenizer.load(network_folder(folder))
-        net = bert_files.net_of(bert_files.from_bert(read_weights(folder), size), size)
-        bert_files.check_rows(net, config)
-        pooling, projection = read_sentence_files(folder, size.dim, size.max_positions)
-        return cls(settings, net, tokenizer, pooling, {"source": "bert"}, projection)
+        net = read_encoder(family, read_weights(folder), size)
+        check_vocabulary(net.input.tokens.num_embeddings, config)
+        pooling, projection, sentence = read_sentence_files(folder, size.dim, size.max_positions)
+        tokenizer = tokenizer.lowercased() if sentence.lowercase else tokenizer
+        return cls(settings, net, tokenizer, pooling, {"source": family.model_type}, projection, sentence)
 
     def __repr__(self) -> str:
-        return f"BERT model: {self.size.layers} layers × {self.size.dim}, {len(self.tokenizer):,} tokens"
+        size, title = self.size, ENCODERS[self.size.family].title
+        return f"{title} model: {size.layers} layers × {size.dim}, {len(self.tokenizer):,} tokens"
 
 
-def stored_size(document: Mapping[str, Any]) -> Size:
-    """Return the stored size of a network, checked like the options of BERT."""
-    size = Size(**{OLD_SIZE_NAMES.get(name, name): value for name, value in document.items()})
-    names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "activation", "epsilon")
+def shape_options(size: Architecture) -> dict[str, Any]:
+    """Return the options of the method BERT that describe a network."""
+    names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "epsilon")
     options = {name: getattr(size, name) for name in names} | {"context_length": size.max_positions}
-    return size_of(build_settings(registry.method("bert"), options))
+    return options | ({"activation": size.activation} if size.activation in PLAIN_ACTIVATIONS[:3] else {})
+
+
+def stored_architecture(method: Method, parts: Parts) -> Architecture:
+    """Return the architecture of a saved network: its config, or the options of the method."""
+    network, older = parts.documents.get(NETWORK), parts.documents.get("size")
+    if network is not None:
+        if not isinstance(network, dict) or network.get("model_type") not in ENCODERS:
+            raise FirthError("damaged_model", "{name}.json must have a model_type that Firth opens.", name=NETWORK)
+        size = ENCODERS[network["model_type"]].architecture(Config(network))
+        build_settings(registry.method("bert"), shape_options(size))  # checks the ranges
+        return size
+    if older is not None:
+        options = {OLD_SIZE_NAMES.get(name, name): value for name, value in older.items()}
+        names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "activation", "epsilon")
+        kept = {name: options[name] for name in names} | {"context_length": options["max_positions"]}
+        method = build_settings(registry.method("bert"), kept)
+    segments = parts.arrays.get("embeddings.token_type_embeddings.weight")
+    if segments is None:
+        segments = parts.arrays.get("bert.embeddings.token_type_embeddings.weight")
+    return replace(size_of(method), segments=2 if segments is None or not segments.ndim else len(segments))
 
 
 @runtime_checkable
@@ -490,11 +549,11 @@ class Shaped(Protocol):
         """The layers, dim and heads."""
 
 
-def size_of(method: Method) -> Size:
-    """Return the network size that a method's options give."""
+def size_of(method: Method) -> Architecture:
+    """Return the architecture that a method's options give."""
     assert isinstance(method, Shaped)
     (layers, dim, heads), options = method.shape, method.options()
-    return Size(
+    return Architecture(
         layers=layers,
         dim=dim,
         heads=heads,
@@ -502,6 +561,9 @@ def size_of(method: Method) -> Size:
         max_positions=options["context_length"],
         dropout=options["dropout"],
         activation=options["activation"],
+        family="bert",
         pre_norm=False,
         epsilon=options["epsilon"],
+        segments=2,
+        embedding_norm=True,
     )

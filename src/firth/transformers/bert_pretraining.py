@@ -19,18 +19,19 @@ from firth.core.model import Model
 from firth.core.run import Run
 from firth.data.corpus import Corpus
 from firth.data.sentences import Sentences, read_sentences
-from firth.data.subword_tokenizer import BERT as SPECIAL
+from firth.data.special_tokens import BERT_NAMES
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subwords import WordPiece
+from firth.nets.architecture import Architecture
 from firth.nets.attention import Packed
-from firth.nets.bert import Bert
-from firth.nets.transformer import Block, Size
+from firth.nets.encoder import Encoder
+from firth.nets.transformer import Block
 from firth.training.gradient_loop import Batch, GradientLoop, token_shares
 from firth.transformers.bert import BERT
 from firth.transformers.bert_model import BertModel, size_of
 from firth.transformers.masking import Masking, seed_of
 from firth.transformers.next_sentence_pairs import Pairs, make_pairs, short_sentences
-from firth.transformers.packing import Shape, Special, batch_ends, pack
+from firth.transformers.packing import Shape, batch_ends, pack
 from firth.transformers.pooling import Pooling
 
 MOST_TOKENS = 32_768  # per batch in memory; larger steps accumulate gradients over several
@@ -55,22 +56,24 @@ class Pretraining(GradientLoop):
 
     compiles: ClassVar[bool] = True
     method: BERT  # the options of transformers/bert.py
-    net: Bert
+    net: Encoder
 
-    def __init__(self, method: BERT, net: Bert, sentences: Sentences, tokenizer: SubwordTokenizer, run: Run) -> None:
+    def __init__(self, method: BERT, net: Encoder, sentences: Sentences, tokenizer: SubwordTokenizer, run: Run) -> None:
         self.tokenizer, self.next_sentence = tokenizer, net.next_sentence is not None
         self.masking = Masking.of(tokenizer, method.mask_rate, method.mask_share, method.whole_words)
-        self.special = Special(*(tokenizer.special_id(token) for token in ("[PAD]", "[CLS]", "[SEP]")))
+        self.template, self.pad = tokenizer.template, tokenizer.special.require("pad").id
         self.sentences, self.held_out = split(sentences, method.held_out)
         if not self.masking.maskable[self.sentences.ids[self.sentences.starts[0] : self.sentences.starts[-1]]].any():
             raise FirthError(
-                "empty_data", "There is nothing to predict: every token of the text is {token}.", token="[UNK]"
+                "empty_data",
+                "There is nothing to predict: every token of the text is {token}.",
+                token=tokenizer.special.require("unk").token,
             )
         self.seed, self.context_length = run.seed, method.context_length
         short = method.short_first > 0 and self.context_length > SHORT
         self.lengths = (SHORT, self.context_length) if short else (self.context_length,)
         first = self.pairs(self.sentences, 0, 0)
-        super().__init__(method, net, sentences.fingerprint, run, int(first.tokens().sum()))
+        super().__init__(method, net, sentences.fingerprint, run, int(first.tokens(self.template).sum()))
         self.capacity = max(self.context_length, min(MOST_TOKENS, method.batch_units // self.world))
         self.static = self.device.type == "cuda"  # all batches have one shape
         self.longest = self.lengths[0]
@@ -80,7 +83,8 @@ class Pretraining(GradientLoop):
 
     def pairs(self, sentences: Sentences, epoch: int, phase: int) -> Pairs:
         """Return the shuffled pairs of an epoch."""
-        max_tokens = self.lengths[phase] - (3 if self.next_sentence else 2)
+        template = self.template
+        max_tokens = self.lengths[phase] - (template.added_to_pair if self.next_sentence else template.added)
         random = np.random.default_rng([self.seed, epoch - HELD_OUT_EPOCH, phase])
         pairs = make_pairs(
             short_sentences(sentences, max(1, max_tokens // 2))[0], max_tokens, random, self.next_sentence
@@ -89,7 +93,7 @@ class Pretraining(GradientLoop):
 
     def shape_of(self, phase: int) -> Shape:
         """Return the fixed batch shape on a GPU, with a quarter more sequences than the average, and fillers."""
-        tokens = self.pairs(self.sentences, 0, phase).tokens()
+        tokens = self.pairs(self.sentences, 0, phase).tokens(self.template)
         sequences = int(1.25 * self.capacity / tokens.mean()) + 8
         fillers = -(-self.capacity // self.lengths[phase])
         return Shape(self.capacity, sequences + fillers, self.masking.max_masked(self.capacity))
@@ -104,7 +108,7 @@ class Pretraining(GradientLoop):
         self.longest = self.lengths[phase]
         shape = self.shape_of(phase) if self.static else None
         pairs = self.pairs(self.sentences, epoch, phase)
-        tokens = pairs.tokens()
+        tokens = pairs.tokens(self.template)
         self.attended = float((tokens**2).sum() / tokens.sum())
         fillers = -(-self.capacity // self.longest)
         ends = batch_ends(tokens, self.capacity, shape.sequences - fillers if shape else len(tokens))
@@ -121,13 +125,15 @@ class Pretraining(GradientLoop):
     def load(self, what: Any) -> Any:
         """Return the tensors of a batch."""
         seed = seed_of(self.seed, what.epoch)
-        arrays = pack(self.sentences.ids, what.pairs, self.special, self.masking, seed, what.shape, what.longest)
+        arrays = pack(
+            self.sentences.ids, what.pairs, self.template, self.pad, self.masking, seed, what.shape, what.longest
+        )
         return [torch.from_numpy(array) for array in arrays]
 
     # ---- losses ----
 
     def hidden(self, tensors: Sequence[Tensor], longest: int) -> tuple[Tensor, Tensor]:
-        """Return the last layer's vectors of masked tokens and of each [CLS]; the losses need no others."""
+        """Return the last layer's vectors of masked tokens and of each first token; the losses need no others."""
         ids, positions, segments, starts, slots, _, _, firsts, *_ = tensors
         rows = torch.cat([slots, firsts]) if self.next_sentence else slots
         hidden: Tensor = self.net(ids, positions, segments, Packed(starts, longest), rows)
@@ -157,7 +163,7 @@ class Pretraining(GradientLoop):
             return {}
         phase = len(self.lengths) - 1
         pairs = self.pairs(self.held_out, HELD_OUT_EPOCH, phase)
-        tokens = pairs.tokens()
+        tokens = pairs.tokens(self.template)
         total = torch.zeros(5, dtype=torch.float64, device=self.device)
         begin = 0
         for end in batch_ends(tokens, self.capacity, len(tokens)):
@@ -235,7 +241,9 @@ def split(sentences: Sentences, held_out: float) -> tuple[Sentences, Sentences]:
 def pretrain_bert(method: BERT, data: Any, run: Run, start: Model | None) -> BertModel:
     """Train a tokenizer and a BERT on a corpus, or continue from `start`."""
     size = size_of(method)
-    if start is not None:
+    if isinstance(start, BertModel) and (start.size.family, start.size.segments) != (size.family, size.segments):
+        size = replace(start.size, dropout=method.dropout)  # the options describe a BERT only
+    elif start is not None:
         check_start(start, size)
     began = time.monotonic()
     corpus = data if isinstance(data, Corpus) else Corpus(data)
@@ -250,7 +258,7 @@ def pretrain_bert(method: BERT, data: Any, run: Run, start: Model | None) -> Ber
             "next_sentence_disabled",
         )
         next_sentence = False
-    segments = start.net.input.segments.num_embeddings if isinstance(start, BertModel) else 2
+    segments = start.size.segments if isinstance(start, BertModel) else 2
     if next_sentence and segments < 2:
         raise FirthError(
             "incompatible_start",
@@ -261,7 +269,7 @@ def pretrain_bert(method: BERT, data: Any, run: Run, start: Model | None) -> Ber
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
         rows = -(-len(tokenizer) // MULTIPLE) * MULTIPLE
-        net = Bert(rows, size, pooler=next_sentence, next_sentence=next_sentence, segments=segments)
+        net = Encoder(rows, size, pooler=next_sentence, next_sentence=next_sentence)
     pooling = Pooling()
     if isinstance(start, BertModel):
         copy_shared_weights(net, start.net)
@@ -287,7 +295,7 @@ def pretrain_bert(method: BERT, data: Any, run: Run, start: Model | None) -> Ber
     return BertModel(method, net, tokenizer, pooling, metrics)
 
 
-def check_start(start: Model, size: Size) -> None:
+def check_start(start: Model, size: Architecture) -> None:
     """Raise incompatible_start unless `start` is a BERT of this size."""
     if not isinstance(start, BertModel):
         raise FirthError("incompatible_start", "start must be a BERT; got {got!r}.", got=start)
@@ -315,25 +323,25 @@ def make_tokenizer(method: BERT, corpus: Corpus, run: Run) -> SubwordTokenizer:
     if not method.tokenizer:
         return WordPiece(size=method.vocabulary_size, lowercase=method.lowercase).train(corpus, run)
     tokenizer = SubwordTokenizer.load(Path(method.tokenizer), method.lowercase)
-    missing = [token for token in SPECIAL if token not in tokenizer.special_tokens]
+    missing = [role for role in BERT_NAMES if tokenizer.special.get(role) is None]
     if missing:
         raise FirthError(
             "invalid_tokenizer",
             "{tokenizer}: the tokenizer of a BERT needs the special tokens {special}; {missing} is missing.",
             tokenizer=method.tokenizer,
-            special=", ".join(SPECIAL),
+            special=", ".join(BERT_NAMES),
             missing=missing[0],
         )
     return tokenizer
 
 
-def copy_shared_weights(net: Bert, other: Bert) -> None:
+def copy_shared_weights(net: Encoder, other: Encoder) -> None:
     """Copy the weights that the other network has; heads that it lacks keep their initialization."""
     set_rows(net, 0, other.input.tokens.num_embeddings)
     net.load_state_dict(other.state_dict(), strict=False)
 
 
-def set_rows(net: Bert, n_tokens: int, rows: int) -> None:
+def set_rows(net: Encoder, n_tokens: int, rows: int) -> None:
     """Resize the token embedding to `rows`; rows from `n_tokens` on are padding and never predicted."""
     old = net.input.tokens.weight.data
     new = old[:rows]

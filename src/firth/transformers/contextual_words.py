@@ -17,22 +17,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from firth.core.arguments import check_choice
 from firth.core.embedding import check_texts
 from firth.core.errors import FirthError
-from firth.core.long_texts import TooLongError
+from firth.core.long_texts import CHUNK, REFUSE, TooLongError
 from firth.core.model import Occurrence, Senses, WordsInContext
 from firth.core.run import Run
 from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.nets.transformer import Size
+from firth.nets.architecture import Architecture
 from firth.transformers.pooling import COMBINE, combined, layer_numbers
 from firth.transformers.word_spans import Reading, Span, WordMatcher, characters, chunks, in_windows, inside, read
 
 SUBWORD_POOLING = ("mean", "first", "last")
 BATCH_TOKENS = 4096  # per batch
-WINDOWS_REMEDY = "Pass windows=True (--windows) to process it in parts."
+CHUNK_REMEDY = 'Pass long="chunk" (--long chunk) to process it in parts.'
 WINDOW = 64  # tokens per context of a longer document
 
 
@@ -43,7 +44,7 @@ class ContextualModel(ABC):
 
     @property
     @abstractmethod
-    def size(self) -> Size:
+    def size(self) -> Architecture:
         """The dimensions of the network."""
 
     @property
@@ -61,24 +62,26 @@ class ContextualModel(ABC):
         layers: Sequence[int] = (-1,),
         combine: str = "mean",
         subword_pooling: str = "mean",
-        windows: bool = False,
+        long: str = REFUSE,
     ) -> list[WordsInContext]:
         """Return the words of each text with their contextual vectors, one entry per text.
 
         `layers` are counted from 0, the input; -1 is the last. Several layers are combined by their mean, sum or
         concatenation (concat). A word of several subwords gets their mean, or the vector of the first or last one.
-        A text that is too long raises text_too_long; with `windows` it is processed in parts, split between words.
+        `long` is "refuse", so that a text that is too long raises text_too_long, or "chunk": it is processed in parts,
+        split between words.
         """
         check_texts(texts)
         self.check_settings(layers, combine, subword_pooling)
+        check_choice("long", long, (REFUSE, CHUNK))
         readings = read(self.tokenizer, texts)
         for number, reading in enumerate(readings):
-            if len(reading.ids) > self.max_text_tokens and not windows:
-                raise TooLongError(number, len(reading.ids), self.max_text_tokens, WINDOWS_REMEDY)
+            if len(reading.ids) > self.max_text_tokens and long == REFUSE:
+                raise TooLongError(number, len(reading.ids), self.max_text_tokens, CHUNK_REMEDY)
         parts = [
             (number, part)
             for number, reading in enumerate(readings)
-            for part in (self.parts_of(reading) if windows else [reading])
+            for part in (self.parts_of(reading) if long == CHUNK else [reading])
         ]
         by_text = [[np.empty((0, self.width(layers, combine)), np.float32)] for _ in texts]
         vectors: dict[int, Matrix] = {}

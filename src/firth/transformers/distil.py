@@ -31,7 +31,7 @@ class Distil(Method):
     summary: ClassVar[str] = (
         "a BERT as a static token table: text vectors hundreds of times faster on a CPU, nearly as good"
     )
-    model: ClassVar[type[Model]] = StaticModel
+    model: ClassVar[type[StaticModel]] = StaticModel
     data = Corpus
     needs_start: ClassVar[bool] = True
     needs_data: ClassVar[bool] = False

@@ -33,10 +33,9 @@ from firth.core.vectors import Matrix, unit_rows
 from firth.data.corpus import Corpus
 from firth.data.pretokens import count_pretokens
 from firth.data.sentences import split_sentences
-from firth.data.subword_tokenizer import BERT as SPECIAL
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.kernels.bags import WordPieces
-from firth.kernels.sparse import Rows, multiply
+from firth.kernels.sparse import CSRMatrix, multiply
 from firth.transformers.bert_model import BertModel
 from firth.transformers.distil import Distil
 from firth.transformers.static_model import OtherTokens, StaticModel, native_reader
@@ -77,7 +76,8 @@ def distil_teacher(method: Distil, data: Any, run: Run, start: Model | None) -> 
     directions = parts.directions[: method.dim or width]
     weights = frequency_weights(len(rows), method.smoothing, vocabulary.counts)
     table = ((rows - parts.mean) @ directions.T * weights[:, None]).astype(np.float32)
-    table[vocabulary.tokens.index("[UNK]")] = 0.0  # unknown words carry no information, also in readers that keep [UNK]
+    unknown = teacher.tokenizer.special.require("unk").token
+    table[vocabulary.tokens.index(unknown)] = 0.0  # unknown words carry no information, also in readers that keep them
     metrics: dict[str, Any] = {"vocabulary": len(table)}
     held_out: list[str] = []
     if corpus is not None and method.texts:
@@ -125,10 +125,10 @@ def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None
             "Distil supports WordPiece tokenizers; the teacher has {model}.",
             model=model.get("type"),
         )
-    first, last = (tokenizer.ids[token] for token in ("[CLS]", "[SEP]"))
-    unused = {*SPECIAL, *(token for token in model["vocab"] if token.startswith("[unused"))} - {"[UNK]"}
+    special = {each.token for each in tokenizer.special.by_role.values()} - {model["unk_token"]}
+    unused = {*special, *(token for token in model["vocab"] if token.startswith("[unused"))}
     tokens = [token for token in sorted(model["vocab"], key=model["vocab"].__getitem__) if token not in unused]
-    read = [[first, model["vocab"][token], last] for token in tokens]
+    read = [tokenizer.template.text([model["vocab"][token]]) for token in tokens]
     counted: list[tuple[str, int]] = []
     if corpus is not None:
         lowercase = bool((document.get("normalizer") or {}).get("lowercase"))
@@ -231,8 +231,8 @@ class Bags(NamedTuple):
 
     texts: list[str]
     roots: NDArray[np.float32]
-    shares: Rows
-    turned: Rows
+    shares: CSRMatrix
+    turned: CSRMatrix
 
 
 def bags_of(texts: list[str], vocabulary: Vocabulary) -> Bags:
@@ -254,15 +254,15 @@ def bags_of(texts: list[str], vocabulary: Vocabulary) -> Bags:
     return Bags([texts[row] for row in nonempty], roots, rows_of(shares), rows_of(shares.T.tocsr()))
 
 
-def rows_of(matrix: Any) -> Rows:
+def rows_of(matrix: Any) -> CSRMatrix:
     """Return a scipy CSR matrix as kernel rows."""
-    return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
+    return CSRMatrix(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
 
 
 def shortened(texts: Sequence[list[int]], teacher: BertModel) -> list[list[int]]:
-    """Truncate token ids to the teacher's maximum length, with [SEP] at the end."""
+    """Truncate token ids to the teacher's maximum length, with the special tokens at the end."""
     limit = teacher.pooling.max_tokens or teacher.size.max_positions
-    return [ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]] for ids in texts]
+    return [teacher.tokenizer.template.truncated(ids, limit) for ids in texts]
 
 
 def fitted(first: Matrix, bags: Bags, targets: Matrix, pull: float, threads: int) -> tuple[Matrix, float]:

@@ -34,7 +34,11 @@ class GPT(GradientOptions):
     feedforward_dim: int = option(0, "width of the feed-forward layer; 0 = 4 × dim", low=0)
     context_length: int = option(256, "maximum number of tokens in the context", low=1, high=1_000_000)
     positions: str = option("learned", "position encoding", choices=("learned", "sinusoidal", "rotary"))
-    activation: str = option("gelu_tanh", "of the feed-forward layer", choices=("gelu_tanh", "gelu", "relu", "swiglu"))
+    activation: str = option(
+        "gelu_tanh",
+        "of the feed-forward layer",
+        choices=("gelu_tanh", "gelu", "relu", "swiglu", "geglu_tanh", "geglu", "reglu", "silu"),
+    )
     epsilon: float = option(1e-5, "added to the variance in layer norms", low=0, high=1)
     tokenizer: str = option(
         "bpe", "byte-pair encoding trained on the text, or single characters", choices=("bpe", "characters")

@@ -15,7 +15,8 @@ from firth.data.corpus import Corpus
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.data.subword_tokens import encode_corpus
 from firth.data.subwords import BPE, Characters
-from firth.nets.transformer import Decoder, Size
+from firth.nets.architecture import Architecture
+from firth.nets.transformer import Decoder
 from firth.transformers.gpt import GPT
 from firth.transformers.gpt_model import END, GPTModel, net_of, size_of
 from firth.transformers.language_modeling import LanguageTraining
@@ -23,7 +24,7 @@ from firth.transformers.language_modeling import LanguageTraining
 MULTIPLE = 64  # of embedding rows: aligned matrix products are faster
 
 
-def size_differences(start: Size, size: Size) -> list[str]:
+def size_differences(start: Architecture, size: Architecture) -> list[str]:
     """Return the options of `start` that differ; dropout has no weights and may differ."""
     existing, requested = (
         asdict(replace(each, dropout=0.0, feedforward_dim=each.feedforward_dim or 4 * each.dim))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -11,17 +12,40 @@ from numpy.typing import NDArray
 
 from firth.core import registry
 from firth.core.errors import FirthError
+from firth.core.memory import check_memory
 from firth.core.method import Method
 from firth.core.model import Model, base_model
-from firth.core.storage import CONFIG, FOREIGN_ARRAYS, TRAINING, read_arrays, read_json, saying_which
+from firth.core.storage import (
+    CONFIG,
+    FOREIGN_ARRAYS,
+    TRAINING,
+    open_file,
+    read_arrays,
+    read_header,
+    read_json,
+    saying_which,
+    whole_numbers,
+)
 
-METHODS = {"bert": "bert", "gpt2": "gpt", "model2vec": "distil"}  # model_type -> the method that opens the folder
-HEADS = {  # fine-tuned networks, by architecture
-    "BertForSequenceClassification": "text_classifier",
-    "BertForTokenClassification": "token_classifier",
-    "BertForQuestionAnswering": "question_answerer",
-    "GPT2ForSequenceClassification": "text_classifier",
+#: model_type -> the method that opens the folder. `families` lists the same ones, but importing it needs torch.
+ENCODERS = (
+    "bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "mpnet", "modernbert", "nomic_bert",
+    "albert", "deberta-v2",
+)  # fmt: skip
+DECODERS = ("gpt2", "llama", "qwen2", "qwen3", "gemma2", "gemma3_text")
+ENCODER_DECODERS = ("t5", "bart", "marian")
+METHODS = {
+    **dict.fromkeys(ENCODERS, "bert"),
+    **dict.fromkeys(DECODERS, "gpt"),
+    **dict.fromkeys(ENCODER_DECODERS, "seq2seq"),
+    "model2vec": "distil",
 }
+HEADS = {  # fine-tuned encoders, by the ending of the class
+    "ForSequenceClassification": "text_classifier",
+    "ForTokenClassification": "token_classifier",
+    "ForQuestionAnswering": "question_answerer",
+}
+CLASSES = {"GPT2ForSequenceClassification": "text_classifier", "T5EncoderModel": "bert"}  # of other networks
 MODULES = "modules.json"  # of sentence-transformers: the modules that process a text, each with its folder
 SHAPE = ("layers", "dim", "heads", "feedforward_dim", "context_length", "activation", "epsilon", "dropout", "normalize")
 WEIGHTS_INDEX = "model.safetensors.index.json"  # lists the files of sharded weights
@@ -86,7 +110,7 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
                 "{folder} contains a network of model_type {kind!r}; Firth reads {choices}.",
                 folder=folder,
                 kind=kind,
-                choices=" and ".join(METHODS),
+                choices=", ".join(METHODS),
             )
         raise FirthError(
             "unsupported_architecture",
@@ -98,7 +122,9 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
 
 def foreign_method(config: Mapping[str, Any]) -> str:
     """The method that opens a Hugging Face folder."""
-    methods = [HEADS[name] for name in config.get("architectures") or () if name in HEADS]
+    heads = HEADS if config["model_type"] in ENCODERS else CLASSES
+    classes = [str(name) for name in config.get("architectures") or ()]
+    methods = [method for name in classes for end, method in heads.items() if name.endswith(end)]
     if methods[:1] == ["text_classifier"] and (
         config.get("num_labels") == 1 or len(config.get("id2label") or "12") == 1
     ):
@@ -132,7 +158,8 @@ class OpensFolders(Protocol):
 
 def known_options(model: Model) -> dict[str, Any]:
     """The options of a model. For a network of another library only its architecture is known, not its training."""
-    if model.training.get("source") not in METHODS:
+    source = str(model.training.get("source"))
+    if source not in METHODS and not source.startswith("gguf "):
         return model.method.options()
     options = base_model(model).method.options()
     return {name: options[name] for name in SHAPE if name in options}
@@ -142,6 +169,7 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
     """Arrays of a Hugging Face folder: one safetensors file, or several that an index lists."""
     network = network_folder(folder)
     if (network / FOREIGN_ARRAYS).is_file():
+        check_memory(float_bytes([network / FOREIGN_ARRAYS]), folder)
         return read_arrays(network / FOREIGN_ARRAYS)
     if not (network / WEIGHTS_INDEX).is_file():
         pickled = min(network.glob("pytorch_model*.bin"), default=None)
@@ -167,7 +195,9 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
             "damaged_model", "{path} has no valid weight_map from arrays to files.", path=network / WEIGHTS_INDEX
         )
     arrays: dict[str, NDArray[Any]] = {}
-    for file in sorted(set(weight_map.values())):
+    files = sorted(set(weight_map.values()))
+    check_memory(float_bytes([network / file for file in files if Path(file).name == file]), folder)
+    for file in files:
         if Path(file).name != file:
             raise FirthError(
                 "damaged_model",
@@ -186,3 +216,10 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
             weights_index=WEIGHTS_INDEX,
         )
     return arrays
+
+
+def float_bytes(files: Sequence[Path]) -> int:
+    """Return the bytes of all arrays of safetensors files as float32, from their headers."""
+    headers = [read_header(open_file(file))[0] for file in files if file.is_file()]
+    shapes = [entry.get("shape") for header in headers for entry in header.values() if isinstance(entry, dict)]
+    return 4 * sum(math.prod(shape) for shape in shapes if whole_numbers(shape))

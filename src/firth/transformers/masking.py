@@ -30,11 +30,11 @@ class Masked(NamedTuple):
 class Masking:
     """Selects `rate` of the tokens, or of the words with all their subwords, and masks them.
 
-    `share` of the selected tokens become [MASK], half of the rest a random token, and the other half stay unchanged.
-    Special tokens are never selected, and only [MASK] is ever inserted.
+    `share` of the selected tokens become the mask token, half of the rest a random token, and the other half stay
+    unchanged. Special tokens are never selected, and only the mask token is ever inserted.
     """
 
-    mask: int  # id of [MASK]
+    mask: int  # id of the mask token
     ordinary: NDArray[np.int32]  # ids of the tokens that are not special
     maskable: NDArray[np.bool_]  # by id
     continues_word: NDArray[np.bool_]  # by id: continues a word
@@ -47,10 +47,10 @@ class Masking:
         """Return the masking for a tokenizer."""
         special = set(tokenizer.special_tokens.values())
         ordinary = np.array([id for id in tokenizer.tokens if id not in special], np.int32)
-        maskable, continues_word = np.zeros(len(tokenizer), bool), np.zeros(len(tokenizer), bool)
+        maskable = np.zeros(len(tokenizer), bool)
         maskable[ordinary] = True
-        continues_word[[id for token, id in tokenizer.ids.items() if token.startswith("##")]] = True
-        return cls(tokenizer.special_id("[MASK]"), ordinary, maskable, continues_word, rate, share, whole_words)
+        mask = tokenizer.special.require("mask").id
+        return cls(mask, ordinary, maskable, tokenizer.continues_word, rate, share, whole_words)
 
     def __call__(self, ids: NDArray[np.int32], positions: NDArray[np.int64], seed: int) -> Masked:
         """Mask ids at these positions of the text; a position below 0 marks an added special token."""

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.data.sentences import Sentences
+from firth.data.special_tokens import Template
 
 Numbers = NDArray[np.int64]
 FOLLOWS, FOREIGN, ALONE = 0, 1, -1  # Hugging Face's labels; ALONE has no B
@@ -32,9 +33,10 @@ class Pairs(NamedTuple):
         """Return some of the pairs."""
         return Pairs(self.begin[which], self.length[which], self.label[which])
 
-    def tokens(self) -> Numbers:
-        """Return the token count of each pair as [CLS] A [SEP] B [SEP], or [CLS] A [SEP]."""
-        counts: Numbers = self.length.sum(axis=1) + 2 + (self.length[:, 1] > 0)
+    def tokens(self, template: Template) -> Numbers:
+        """Return the token count of each pair, or text without B, with the special tokens of a template."""
+        added = np.where(self.length[:, 1] > 0, template.added_to_pair, template.added)
+        counts: Numbers = self.length.sum(axis=1) + added
         return counts
 
 

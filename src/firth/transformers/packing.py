@@ -1,6 +1,6 @@
 """Packed batches: pairs of texts concatenated without padding.
 
-On a GPU every batch has the same shape, so that the network is compiled once. Unused tokens are filled with [PAD]
+On a GPU every batch has the same shape, so that the network is compiled once. Unused tokens are filled with padding
 sequences, and unused slots of masked tokens and pairs get weight 0.
 """
 
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.data.special_tokens import Template
 from firth.transformers.masking import Masking
 from firth.transformers.next_sentence_pairs import ALONE, Numbers, Pairs
 
@@ -21,14 +22,6 @@ class Shape(NamedTuple):
     tokens: int
     sequences: int
     masked: int
-
-
-class Special(NamedTuple):
-    """Ids of the special tokens."""
-
-    pad: int
-    cls: int
-    sep: int
 
 
 class PackedBatch(NamedTuple):
@@ -44,7 +37,7 @@ class PackedBatch(NamedTuple):
     slots: NDArray[np.int64]  # masked rows
     targets: NDArray[np.int64]  # their original ids
     slot_weights: NDArray[np.float32]
-    firsts: NDArray[np.int64]  # rows of [CLS], one per pair
+    firsts: NDArray[np.int64]  # first row of each pair
     labels: NDArray[np.int64]
     pair_weights: NDArray[np.float32]
 
@@ -52,26 +45,38 @@ class PackedBatch(NamedTuple):
 def pack(
     text: NDArray[np.int32],
     pairs: Pairs,
-    special: Special,
+    template: Template,
+    pad: int,
     masking: Masking,
     seed: int,
     shape: Shape | None = None,
     longest: int = 0,
 ) -> PackedBatch:
     """Return a masked batch of pairs; with `shape`, padded to it by fillers of at most `longest` tokens."""
-    pairs = pairs.take(np.argsort(pairs.tokens(), kind="stable"))  # a CPU batches equal lengths
-    lengths = pairs.tokens()
+    pairs = pairs.take(np.argsort(pairs.tokens(template), kind="stable"))  # a CPU batches equal lengths
+    lengths = pairs.tokens(template)
     starts = np.concatenate([[0], np.cumsum(lengths)])
     total = int(starts[-1])
-    ids, origin = np.full(total, special.sep, np.int32), np.full(total, -1, np.int64)
-    ids[starts[:-1]] = special.cls
-    # A begins after [CLS], B after the first [SEP].
-    target_rows = np.stack([starts[:-1] + 1, starts[:-1] + 2 + pairs.length[:, 0]], axis=1)
-    rows, source = runs(target_rows, pairs.length), runs(pairs.begin, pairs.length)
+    ids, origin = np.zeros(total, np.int32), np.full(total, -1, np.int64)
+    alone, ends = pairs.length[:, 1] == 0, starts[1:]
+    first = starts[:-1] + np.where(alone, len(template.before), len(template.pair_before))
+    second = first + pairs.length[:, 0] + len(template.between)
+    rows, source = runs(np.stack([first, second], axis=1), pairs.length), runs(pairs.begin, pairs.length)
     ids[rows], origin[rows] = text[source], source
+    for special, begin, which in (
+        (template.before, starts[:-1], alone),
+        (template.after, ends - len(template.after), alone),
+        (template.pair_before, starts[:-1], ~alone),
+        (template.between, second - len(template.between), ~alone),
+        (template.pair_after, ends - len(template.pair_after), ~alone),
+    ):
+        for offset, id in enumerate(special):
+            ids[begin[which] + offset] = id
     masked = masking(ids, origin, seed)
-    second = lengths - 2 - pairs.length[:, 0]
-    segments = np.repeat(np.tile(np.array([0, 1], np.int32), len(pairs)), np.stack([lengths - second, second], 1).flat)
+    second_lengths = np.where(alone, 0, ends - second) * template.segments
+    segments = np.repeat(
+        np.tile(np.array([0, 1], np.int32), len(pairs)), np.stack([lengths - second_lengths, second_lengths], 1).flat
+    )
     labeled = pairs.label != ALONE
     batch = PackedBatch(
         ids=masked.ids,
@@ -85,7 +90,7 @@ def pack(
         labels=np.where(labeled, pairs.label, 0),
         pair_weights=np.where(labeled, total / max(1, int(labeled.sum())), 0).astype(np.float32),
     )
-    return fixed(batch, shape, special.pad, longest) if shape else batch
+    return fixed(batch, shape, pad, longest) if shape else batch
 
 
 def runs(begin: Numbers, length: Numbers) -> Numbers:

@@ -16,12 +16,14 @@ if TYPE_CHECKING:  # the command line reads the options without importing torch
     from firth.core.method import Method
     from firth.core.vectors import Matrix
     from firth.data.subword_tokenizer import SubwordTokenizer
+    from firth.nets.architecture import Architecture
     from firth.nets.attention import Packed
-    from firth.nets.transformer import Size
     from firth.transformers.bert_model import BertModel
-    from firth.transformers.whitening import Projection
+    from firth.transformers.sentence_modules import Projection
+    from firth.transformers.sentence_settings import SentenceSettings
 
-HOW = ("mean", "cls", "max", "sum")
+HOW = ("mean", "cls", "max", "sum", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
+SEPARATOR = "+"  # between modes whose vectors are concatenated
 COMBINE = ("mean", "sum", "concat")
 
 
@@ -29,17 +31,26 @@ COMBINE = ("mean", "sum", "concat")
 class Pooling:
     """Settings for pooling the token vectors of a text."""
 
-    how: str = option("mean", "mean, sum or maximum of the token vectors, or the vector of [CLS]", choices=HOW)
+    how: str = option("mean", f"how token vectors become one: {', '.join(HOW)}; several as in cls+mean")
     layers: tuple[int, ...] = (-1,)  # 0 = input, -1 = last
     combine: str = option("mean", "how several layers are combined", choices=COMBINE)
     normalize: bool = option(False, "scale vectors to length 1")
     max_tokens: int = option(
-        0, "maximum number of tokens of a text, with [CLS] and [SEP]; 0 = the model's positions", low=0
+        0, "maximum number of tokens of a text, with special tokens; 0 = the model's positions", low=0
     )
     long: str = long_option(TRUNCATE, CHUNK, REFUSE)
+    include_prompt: bool = option(True, "also pool the tokens of a prompt")
 
     def __post_init__(self) -> None:
         check_options(self)
+        if not self.modes or any(mode not in HOW for mode in self.modes):
+            raise FirthError(
+                "invalid_value",
+                "{option} must be one of {choices}, or several as in cls+mean; got {got!r:.80}.",
+                option="Pooling.how",
+                choices=", ".join(HOW),
+                got=self.how,
+            )
         object.__setattr__(self, "layers", checked_layers(self.layers, "Pooling.layers"))
         if 0 < self.max_tokens < 3:
             raise FirthError(
@@ -49,9 +60,14 @@ class Pooling:
                 got=self.max_tokens,
             )
 
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The pooling modes, whose vectors are concatenated."""
+        return tuple(self.how.split(SEPARATOR))
+
     def dim(self, width: int) -> int:
         """Return the dimension of pooled vectors for a network of this width."""
-        return width * len(self.layers) if self.combine == "concat" else width
+        return width * len(self.modes) * (len(self.layers) if self.combine == "concat" else 1)
 
     def check(self, layers: int, max_positions: int) -> None:
         """Raise an error if a network with these layers and positions does not fit the settings."""
@@ -69,10 +85,16 @@ class Pooling:
         """Return whether both give the same vectors before projection and normalization."""
         return (self.how, self.layers, self.combine) == (other.how, other.layers, other.combine)
 
-    def __call__(self, states: Sequence[Tensor], packed: Packed, layers: int) -> Tensor:
-        """Return one unnormalized row per text. `states` are the layers of the network, beginning with the input."""
+    def __call__(self, states: Sequence[Tensor], packed: Packed, layers: int, skipped: Tensor | None = None) -> Tensor:
+        """Return one unnormalized row per text. `states` are the layers of the network, beginning with the input.
+
+        `skipped` is the number of tokens at the beginning of each text that are not pooled.
+        """
+        import torch
+
         selected = [states[number].float() for number in layer_numbers(self.layers, layers)]
-        return pool_tokens(combined(selected, self.combine), packed, self.how)
+        x = combined(selected, self.combine)
+        return torch.cat([pool_tokens(x, packed, mode, skipped) for mode in self.modes], dim=-1)
 
 
 @runtime_checkable
@@ -83,9 +105,10 @@ class PoolsTokens(Protocol):
     training: Mapping[str, Any]
     pooling: Pooling
     projection: Projection | None
+    sentence: SentenceSettings
 
     @property
-    def size(self) -> Size:
+    def size(self) -> Architecture:
         """The size of the network."""
 
     @property
@@ -104,8 +127,9 @@ class PoolsTokens(Protocol):
         pooling: Pooling | None = None,
         device: str = "auto",
         precision: str = "auto",
+        skipped: Sequence[int] | None = None,
     ) -> Matrix:
-        """Return one row per text for token ids that include the special tokens."""
+        """Return one row per text for token ids that include the special tokens; the first `skipped` are not pooled."""
 
 
 def checked_layers(layers: Sequence[int], name: str = "layers") -> tuple[int, ...]:
@@ -143,11 +167,39 @@ def combined(states: Sequence[Tensor], how: str) -> Tensor:
     return total / len(states) if how == "mean" else total
 
 
-def pool_tokens(x: Tensor, packed: Packed, how: str) -> Tensor:
-    """Pool one row per token to one row per text."""
+def pool_tokens(x: Tensor, packed: Packed, mode: str, skipped: Tensor | None = None) -> Tensor:
+    """Pool one row per token to one row per text, as sentence-transformers does.
+
+    weightedmean weights a token by its position, from 1. `skipped` tokens at the beginning of each text are left out;
+    a text without other tokens gets zeros, or its first token with cls.
+    """
     import torch
 
     starts = packed.starts.long()
-    if how == "cls":
-        return x[starts[:-1]]
-    return torch.segment_reduce(x, how, offsets=starts, axis=0)
+    first, end = starts[:-1], starts[1:]
+    if skipped is not None:
+        first = torch.minimum(first + skipped, end)
+    empty = first >= end
+    if mode == "cls":
+        return x[torch.where(empty, starts[:-1], first)]
+    if mode == "lasttoken":
+        return torch.where(empty[:, None], torch.zeros_like(x[:1]), x[end - 1])
+    if mode in HOW[:4] and skipped is None:
+        return torch.segment_reduce(x, mode, offsets=starts, axis=0)
+    lengths = end - first
+    rows = torch.repeat_interleave(torch.arange(len(first), device=x.device), lengths)
+    tokens = torch.arange(len(rows), device=x.device) - torch.repeat_interleave(lengths.cumsum(0) - lengths, lengths)
+    kept = x[tokens + first[rows]]
+    if mode == "max":
+        most = torch.full((len(first), x.shape[1]), -torch.inf, dtype=x.dtype, device=x.device)
+        most = most.index_reduce(0, rows, kept, "amax")
+        return torch.where(empty[:, None], torch.zeros_like(most), most)
+    weights = (
+        (tokens + (first - starts[:-1])[rows] + 1).to(x.dtype)
+        if mode == "weightedmean"
+        else torch.ones_like(x[: len(rows), 0])
+    )
+    zeros = torch.zeros(len(first), x.shape[1], dtype=x.dtype, device=x.device)
+    total = zeros.index_add(0, rows, kept * weights[:, None])
+    size = zeros[:, 0].index_add(0, rows, weights).clamp(min=1e-9)[:, None]
+    return total if mode == "sum" else total / (size.sqrt() if mode == "mean_sqrt_len_tokens" else size)

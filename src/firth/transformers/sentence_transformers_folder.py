@@ -1,123 +1,193 @@
-"""Folders of sentence-transformers: pooling, projection and normalization in modules.json."""
+"""Folders of sentence-transformers: pooling and the modules after it in modules.json, prompts and other settings."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from firth.core.errors import FirthError, FirthWarning
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
 from firth.core.long_texts import CHUNK
 from firth.core.storage import read_arrays, read_json
-from firth.nets.transformer import Size
+from firth.nets.architecture import Architecture
 from firth.transformers.huggingface_folder import MODULES, read_modules
-from firth.transformers.pooling import Pooling, layer_numbers
-from firth.transformers.whitening import Projection
+from firth.transformers.pooling import SEPARATOR, Pooling, layer_numbers
+from firth.transformers.sentence_modules import (
+    Dense,
+    LayerNorm,
+    Normalize,
+    Projection,
+    Step,
+    check_features,
+)
+from firth.transformers.sentence_settings import SentenceSettings
 
-KINDS = ("Transformer", "Pooling", "Dense", "Normalize")
-HOW = ("cls", "mean", "max")  # supported by both libraries
-DENSE = "2_Dense"  # folder of a projection
-IDENTITY = "torch.nn.modules.linear.Identity"
+#: Pooling modes of sentence-transformers with the flags of its older folders, in the order of concatenation there.
+MODES = {
+    "cls": "pooling_mode_cls_token",
+    "max": "pooling_mode_max_tokens",
+    "mean": "pooling_mode_mean_tokens",
+    "mean_sqrt_len_tokens": "pooling_mode_mean_sqrt_len_tokens",
+    "weightedmean": "pooling_mode_weightedmean_tokens",
+    "lasttoken": "pooling_mode_lasttoken",
+}
+AFTER = ("Dense", "LayerNorm", "Normalize", "Dropout")  # modules after the pooling; dropout does nothing here
+SETTINGS = "config_sentence_transformers"
+#: Files of the module Transformer; older versions named them by the network.
+TRANSFORMER_FILES = tuple(
+    f"sentence_{name}_config.json"
+    for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+)
+OLD_DENSE = "2_Dense"  # the folder of a projection that earlier versions of Firth saved without naming it
+THEIRS = "sentence_transformers.models"
+Arrays = Mapping[str, NDArray[Any]]
 
 
-def read_sentence_files(folder: Path, dim: int, max_positions: int) -> tuple[Pooling, Projection | None]:
-    """Return pooling and projection of a folder; the mean of the last layer if it has no modules.json."""
+class SentenceFiles(NamedTuple):
+    """What a folder says about texts after the network."""
+
+    pooling: Pooling
+    projection: Projection | None
+    settings: SentenceSettings
+
+
+# ---- reading ----
+
+
+def read_sentence_files(folder: Path, dim: int, max_positions: int) -> SentenceFiles:
+    """Return pooling, projection and settings of a folder; the mean of the last layer if it has no modules.json."""
     if not (folder / MODULES).is_file():
-        return Pooling(), None
+        return SentenceFiles(Pooling(), None, SentenceSettings())
     modules = read_modules(folder)
     kinds = [kind for kind, _ in modules]
-    order = [KINDS.index(kind) if kind in KINDS else -1 for kind in kinds]
-    if kinds[:2] != ["Transformer", "Pooling"] or -1 in order or order != sorted(set(order)):
+    if kinds[:2] != ["Transformer", "Pooling"] or not set(kinds[2:]) <= set(AFTER):
         raise FirthError(
             "unsupported_architecture",
-            "{folder}: Firth supports the modules {choices}, in this order; {modules} has {kinds}.",
+            "{folder}: Firth supports the modules Transformer and Pooling, then {choices}; {modules} has {kinds}.",
             folder=folder,
-            choices=", ".join(KINDS),
+            choices=", ".join(AFTER),
             modules=MODULES,
             kinds=", ".join(kinds),
         )
-    parts = dict(modules)
-    warn_ignored_settings(folder, parts["Transformer"])
-    how = pooling_mode(read_json(parts["Pooling"] / "config.json"), parts["Pooling"])
-    pooling = Pooling(
-        how=how, normalize="Normalize" in kinds, max_tokens=max_tokens_of(parts["Transformer"], max_positions)
-    )
-    return pooling, dense(parts["Dense"], dim) if "Dense" in kinds else None
-
-
-def warn_ignored_settings(folder: Path, network: Path) -> None:
-    """Warn about settings that sentence-transformers applies and Firth ignores."""
-    for path, key in (
-        (network / "sentence_bert_config.json", "do_lower_case"),
-        (folder / "config_sentence_transformers.json", "default_prompt_name"),
-        (folder / "config_sentence_transformers.json", "truncate_dim"),
-    ):
-        config = read_json(path) if path.is_file() else {}
-        value = config.get(key) if isinstance(config, dict) else None
-        if value:
-            text = f"{path} has {key}={value!r}, which Firth ignores: sentence-transformers gives different vectors."
-            warnings.warn(FirthWarning(text, "setting_ignored"), stacklevel=2)
-
-
-def pooling_mode(config: Any, where: Path) -> str:
-    """Return the pooling mode: newer folders name it, older ones have one flag per mode."""
-    settings = config if isinstance(config, dict) else {}
-    named = settings.get("pooling_mode")
-    modes = [named] if isinstance(named, str) else list(named or ())
-    modes += [
-        name.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")
-        for name, enabled in settings.items()
-        if name.startswith("pooling_mode_") and enabled is True
-    ]
-    if len(modes) != 1 or modes[0] not in HOW:
-        given = " and ".join(map(str, modes)) or "nothing"
+    network, pooled = modules[0][1], modules[1][1]
+    transformer = next((read_object(network / name) for name in TRANSFORMER_FILES if (network / name).is_file()), {})
+    if "message" in (transformer.get("modality_config") or ()):
         raise FirthError(
             "unsupported_architecture",
-            "{where}: the pooling mode must be one of {how}; got {got}.",
-            where=where,
-            how=", ".join(HOW),
-            got=given,
+            "{folder} embeds texts as messages of its chat template; Firth embeds them as they are.",
+            folder=folder,
         )
-    return str(modes[0])
+    pooling_config = read_object(pooled / "config.json")
+    pooling = Pooling(
+        how=SEPARATOR.join(pooling_modes(pooling_config, pooled)),
+        include_prompt=pooling_config.get("include_prompt", True) is not False,
+        max_tokens=max_tokens_of(transformer, network, max_positions),
+        normalize=is_normalized(kinds),
+    )
+    steps = read_steps(
+        [(kind, path, str(path)) for kind, path in modules[2:]],
+        lambda path: read_object(path / "config.json") if (path / "config.json").is_file() else {},
+        lambda path: module_arrays(path, folder),
+        pooling.dim(dim),
+    )
+    path = folder / f"{SETTINGS}.json"
+    settings = SentenceSettings.of(read_json(path) if path.is_file() else {}, transformer.get("do_lower_case"))
+    return SentenceFiles(pooling, Projection(steps) if steps else None, settings)
 
 
-def max_tokens_of(folder: Path, max_positions: int) -> int:
+def read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object."""
+    document = read_json(path)
+    if not isinstance(document, dict):
+        raise FirthError("damaged_model", "{path} must contain a JSON object.", path=path)
+    return document
+
+
+def is_normalized(kinds: list[str]) -> bool:
+    """Return whether the last module that does something is Normalize, which `Pooling.normalize` stands for."""
+    return next((kind == "Normalize" for kind in reversed(kinds) if kind != "Dropout"), False)
+
+
+def read_steps(
+    modules: list[tuple[str, Any, str]],
+    config_of: Callable[[Any], Mapping[str, Any]],
+    arrays_of: Callable[[Any], Arrays],
+    dim: int,
+) -> tuple[Step, ...]:
+    """Return the modules after the pooling, without a final Normalize.
+
+    `modules` are kind, path and name of each; `config_of` and `arrays_of` read what is stored at a path.
+    """
+    steps = list[Step]()
+    for kind, path, name in modules:
+        try:
+            if kind == "Dense":
+                steps.append(Dense.of(config_of(path), arrays_of(path), dim))
+            elif kind == "LayerNorm":
+                steps.append(LayerNorm.of(config_of(path), arrays_of(path), dim))
+            elif kind == "Normalize":
+                check_features(config_of(path), kind)
+                steps.append(Normalize(dim))
+        except FirthError as error:
+            raise (error if "folder" in error.values else error.within(name)) from None
+        dim = steps[-1].dim if steps else dim
+    return tuple(steps[:-1] if steps and isinstance(steps[-1], Normalize) else steps)
+
+
+def pooling_modes(config: Mapping[str, Any], where: Path) -> list[str]:
+    """Return the pooling modes: newer folders name them, older ones have one flag per mode; the default is mean."""
+    named = config.get("pooling_mode")
+    modes = [named] if isinstance(named, str) else named
+    if modes is None:
+        modes = [mode for mode, flag in MODES.items() if config.get(flag) is True] or ["mean"]
+    unknown = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
+    valid = isinstance(modes, list) and modes and all(mode in MODES for mode in modes)
+    if not valid or (named is None and not set(unknown) <= set(MODES.values())):
+        raise FirthError(
+            "unsupported_architecture",
+            "{where}: the pooling modes must be among {how}; got {got!r:.80}.",
+            where=where,
+            how=", ".join(MODES),
+            got=modes if named is not None else unknown,
+        )
+    return list(modes)
+
+
+def max_tokens_of(transformer: Mapping[str, Any], network: Path, max_positions: int) -> int:
     """Return the maximum number of tokens of a text; 0 if it is the number of positions."""
-    for name, key in (("sentence_bert_config.json", "max_seq_length"), ("tokenizer_config.json", "model_max_length")):
-        config = read_json(folder / name) if (folder / name).is_file() else {}
-        declared = config.get(key) if isinstance(config, dict) else None
-        if type(declared) is int and declared > 0:  # the tokenizer may have 10^30: no limit
-            return declared if declared < max_positions else 0
+    path = network / "tokenizer_config.json"
+    tokenizer = read_json(path) if path.is_file() else {}
+    declared = [
+        transformer.get("max_seq_length"),
+        tokenizer.get("model_max_length") if isinstance(tokenizer, dict) else 0,
+    ]
+    for limit in declared:
+        if type(limit) is int and limit > 0:  # the tokenizer may have 10^30: no limit
+            return limit if limit < max_positions else 0
     return 0
 
 
-def dense(folder: Path, dim: int) -> Projection:
-    """Return the projection of a Dense module without activation."""
-    config = read_json(folder / "config.json")
-    activation = config.get("activation_function") if isinstance(config, dict) else None
-    if activation != IDENTITY or config.get("use_residual"):
-        raise FirthError(
-            "unsupported_architecture",
-            "{folder}: Firth supports Dense without activation ({identity}); got {activation}.",
-            folder=folder,
-            identity=IDENTITY,
-            activation=activation,
-        )
+def module_arrays(folder: Path, parent: Path) -> Arrays:
+    """Return the arrays of a module."""
     if not (folder / "model.safetensors").is_file():
         raise FirthError(
             "unsafe_pickle",
             "{folder} has no model.safetensors, and Firth does not open pickled weights. Run `firth convert {parent} "
             "NEW-FOLDER --pickled` to write safetensors.",
             folder=folder,
-            parent=folder.parent,
+            parent=parent,
         )
-    return Projection.of(read_arrays(folder / "model.safetensors"), dim)
+    return read_arrays(folder / "model.safetensors")
+
+
+# ---- writing, and reading what was written ----
 
 
 def is_supported_there(pooling: Pooling, layers: int) -> bool:
     """Return whether sentence-transformers supports this pooling."""
-    return pooling.how in HOW and layer_numbers(pooling.layers, layers) == [layers]
+    return set(pooling.modes) <= MODES.keys() and layer_numbers(pooling.layers, layers) == [layers]
 
 
 def sentence_transformers_difference(pooling: Pooling, layers: int) -> str:
@@ -125,7 +195,7 @@ def sentence_transformers_difference(pooling: Pooling, layers: int) -> str:
     if not is_supported_there(pooling, layers):
         pooled = f"the {pooling.how} of layers {', '.join(map(str, pooling.layers))}"
         return (
-            f"sentence-transformers cannot open this folder: it supports {', '.join(HOW)} of the last layer, and the "
+            f"sentence-transformers cannot open this folder: it supports {', '.join(MODES)} of the last layer, and the "
             f"model has {pooled}. Firth and an exported ONNX file can use it."
         )
     if pooling.long == CHUNK:
@@ -135,39 +205,74 @@ def sentence_transformers_difference(pooling: Pooling, layers: int) -> str:
     return ""
 
 
-def sentence_documents(pooling: Pooling, projection: Projection | None, size: Size) -> Mapping[str, Any]:
+def sentence_documents(
+    pooling: Pooling, projection: Projection | None, settings: SentenceSettings, size: Architecture
+) -> Mapping[str, Any]:
     """The JSON files by which sentence-transformers, old or new, gives the same vectors.
 
     For an unsupported pooling (several layers, sums), modules.json names a module that sentence-transformers lacks, so
     that it raises an error instead of giving different vectors.
     """
-    theirs = "sentence_transformers.models"
-    if not is_supported_there(pooling, size.layers):
-        return {"modules": [module(0, "", f"{theirs}.Transformer"), module(1, "pooling", "firth.Pooling")]}
-    modules = [module(0, "", f"{theirs}.Transformer"), module(1, "1_Pooling", f"{theirs}.Pooling")]
-    documents: dict[str, Any] = {
-        "sentence_bert_config": {"max_seq_length": pooling.max_tokens or size.max_positions, "do_lower_case": False},
-        "1_Pooling/config": {
-            "word_embedding_dimension": size.dim,
-            "pooling_mode_cls_token": pooling.how == "cls",
-            "pooling_mode_mean_tokens": pooling.how == "mean",
-            "pooling_mode_max_tokens": pooling.how == "max",
-            "pooling_mode_mean_sqrt_len_tokens": False,
-        },
-    }
-    if projection is not None:
-        modules.append(module(2, DENSE, f"{theirs}.Dense"))
-        documents[f"{DENSE}/config"] = {
-            "in_features": size.dim,
-            "out_features": projection.dim,
-            "bias": True,
-            "activation_function": IDENTITY,
+    supported = is_supported_there(pooling, size.layers)
+    pooled = ("1_Pooling", f"{THEIRS}.Pooling") if supported else ("pooling", "firth.Pooling")
+    modules = [module(0, "", f"{THEIRS}.Transformer"), module(1, *pooled)]
+    documents: dict[str, Any] = {}
+    if supported:
+        documents["sentence_bert_config"] = {
+            "max_seq_length": pooling.max_tokens or size.max_positions,
+            "do_lower_case": settings.lowercase,
         }
+        documents["1_Pooling/config"] = pooling_config(pooling, size.dim)
+    for path, step in step_paths(projection).items():
+        modules.append(module(len(modules), path, f"{THEIRS}.{step.kind}"))
+        if config := step.config():
+            documents[f"{path}/config"] = config
     if pooling.normalize:
-        modules.append(module(len(modules), f"{len(modules)}_Normalize", f"{theirs}.Normalize"))
+        modules.append(module(len(modules), f"{len(modules)}_Normalize", f"{THEIRS}.Normalize"))
+    if settings != SentenceSettings(lowercase=settings.lowercase):
+        documents[SETTINGS] = settings.document()
     return {"modules": modules, **documents}
+
+
+def pooling_config(pooling: Pooling, dim: int) -> dict[str, Any]:
+    """Return config.json of the module Pooling: flags, which every version reads, unless the order of modes differs."""
+    prompt = {} if pooling.include_prompt else {"include_prompt": False}
+    if list(pooling.modes) != [mode for mode in MODES if mode in pooling.modes]:
+        return {"embedding_dimension": dim, "pooling_mode": list(pooling.modes), **prompt}
+    flags = {flag: mode in pooling.modes for mode, flag in MODES.items()}
+    return {"word_embedding_dimension": dim, **flags, **prompt}
 
 
 def module(number: int, path: str, kind: str) -> dict[str, Any]:
     """Return an entry of modules.json."""
     return {"idx": number, "name": str(number), "path": path, "type": kind}
+
+
+def step_paths(projection: Projection | None) -> dict[str, Step]:
+    """Return the modules after the pooling by their folders."""
+    steps = () if projection is None else projection.steps
+    return {f"{number}_{step.kind}": step for number, step in enumerate(steps, 2)}
+
+
+def step_arrays(projection: Projection | None) -> dict[str, Arrays]:
+    """Return the arrays of the modules after the pooling by path."""
+    return {f"{path}/model": arrays for path, step in step_paths(projection).items() if (arrays := step.arrays())}
+
+
+def stored_projection(documents: Mapping[str, Any], more: Mapping[str, Arrays], dim: int) -> Projection | None:
+    """Return the projection of a folder that Firth saved."""
+    listed = documents.get("modules") or []
+    modules = [(str(each["type"]).rsplit(".", 1)[-1], str(each["path"]), str(each["path"])) for each in listed[2:]]
+    if f"{OLD_DENSE}/model" in more and all(path != OLD_DENSE for _, path, _ in modules):
+        identity = Dense.of({"activation_function": "torch.nn.Identity"}, more[f"{OLD_DENSE}/model"], dim)
+        return Projection((identity,))
+    steps = read_steps(
+        modules, lambda path: documents.get(f"{path}/config", {}), lambda path: more.get(f"{path}/model", {}), dim
+    )
+    return Projection(steps) if steps else None
+
+
+def stored_settings(documents: Mapping[str, Any]) -> SentenceSettings:
+    """Return the settings of a folder that Firth saved."""
+    lowercase = (documents.get("sentence_bert_config") or {}).get("do_lower_case")
+    return SentenceSettings.of(documents.get(SETTINGS) or {}, lowercase)

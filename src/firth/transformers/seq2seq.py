@@ -30,17 +30,6 @@ class Seq2Seq(TranslatorOptions):
 
     weight_decay: float = option(0.01, "of matrices, not of biases and norms", low=0, high=10)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.architecture == "transformer" and self.dim % self.heads:
-            raise FirthError(
-                "invalid_value",
-                "{option} must be a multiple of heads; got dim={got} and heads={heads}.",
-                option="Seq2Seq.dim",
-                got=self.dim,
-                heads=self.heads,
-            )
-
     @classmethod
     def model_class(cls) -> type[Translator]:
         with networks():
@@ -49,6 +38,14 @@ class Seq2Seq(TranslatorOptions):
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Translator:
         """Train on TranslationPairs or an iterable of pairs. With `start`, continue from that model."""
+        if self.architecture == "transformer" and self.dim % self.heads:
+            raise FirthError(
+                "invalid_value",
+                "{option} must be a multiple of heads; got dim={got} and heads={heads}.",
+                option="Seq2Seq.dim",
+                got=self.dim,
+                heads=self.heads,
+            )
         with networks():
             from firth.transformers.translation_training import train_translator
         return train_translator(self, as_pairs(data), run, start)

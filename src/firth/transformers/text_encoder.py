@@ -9,12 +9,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from firth.core.errors import FirthError
 from firth.core.long_texts import REFUSE, TRUNCATE, TooLongError, note_truncated
@@ -22,13 +24,16 @@ from firth.core.report import Silence
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.kernels.encoder import Encoder, Shape
+from firth.kernels.encoder import Encoder as NativeEncoder
+from firth.kernels.encoder import Shape
+from firth.nets.architecture import GATED_ACTIVATIONS, Architecture
 from firth.nets.attention import Packed
-from firth.nets.bert import Bert, position_ids
+from firth.nets.encoder import Encoder, position_ids
 from firth.transformers.pooling import Pooling, layer_numbers
 
 WINDOW = 2048  # texts tokenized ahead
-BATCH_TOKENS = 32768  # per batch on a GPU
+BATCH_TOKENS = 32768  # per batch of torch
+KERNEL_MODES = {"mean", "cls", "max", "sum", "mean_sqrt_len_tokens"}  # of the native engine
 PRECISIONS = {"cpu": ("float32", "int8"), "cuda": ("bf16", "float32")}  # the first is the default
 
 Item = TypeVar("Item")
@@ -39,13 +44,14 @@ class Ids(NamedTuple):
 
     flat: NDArray[np.int32]
     starts: NDArray[np.int64]
+    skipped: NDArray[np.int64] | None = None  # tokens at the beginning of each text that are not pooled
 
     @classmethod
-    def of(cls, texts: Sequence[Sequence[int]]) -> Ids:
+    def of(cls, texts: Sequence[Sequence[int]], skipped: NDArray[np.int64] | None = None) -> Ids:
         """Concatenate the ids of texts."""
         starts = np.zeros(len(texts) + 1, np.int64)
         np.cumsum([len(ids) for ids in texts], out=starts[1:])
-        return cls(np.fromiter(chain.from_iterable(texts), np.int32, starts[-1]), starts)
+        return cls(np.fromiter(chain.from_iterable(texts), np.int32, starts[-1]), starts, skipped)
 
 
 class Engine(Protocol):
@@ -66,39 +72,43 @@ class Read(NamedTuple):
     known: NDArray[np.int64]  # known tokens per text, without special tokens
     unknown: NDArray[np.int64]
 
-    def joined(self, rows: Matrix, how: str) -> Matrix:
+    def joined(self, rows: Matrix, modes: Sequence[str]) -> Matrix:
         """Pool rows of chunks to rows of texts; a mean is weighted by chunk length."""
         if len(rows) == len(self.firsts):
             return rows
-        if how in ("max", "sum"):
-            reduced: Matrix = (np.maximum if how == "max" else np.add).reduceat(rows, self.firsts)
+        parts = np.split(rows, len(modes), axis=1)
+        return np.concatenate([self.pooled(part, mode) for part, mode in zip(parts, modes, strict=True)], axis=1)
+
+    def pooled(self, rows: Matrix, mode: str) -> Matrix:
+        """Pool rows of chunks for one mode."""
+        if mode in ("max", "sum"):
+            reduced: Matrix = (np.maximum if mode == "max" else np.add).reduceat(rows, self.firsts)
             return reduced
+        if mode == "lasttoken":
+            return np.asarray(rows[np.append(self.firsts[1:], len(rows)) - 1])
         sizes = np.diff(self.ids.starts).astype(np.float32)
-        totals = np.add.reduceat(rows * sizes[:, None], self.firsts)
-        return np.asarray(totals / np.add.reduceat(sizes, self.firsts)[:, None], np.float32)
+        root = 0.5 if mode == "mean_sqrt_len_tokens" else 1.0  # its sum is divided by the root of the length
+        totals = np.add.reduceat(rows * (sizes**root)[:, None], self.firsts)
+        return np.asarray(totals / (np.add.reduceat(sizes, self.firsts) ** root)[:, None], np.float32)
 
 
 class Reader:
-    """Tokenizes texts with [CLS] and [SEP]. Longer texts are truncated, split into chunks or refused, as `pooling`
+    """Tokenizes texts with special tokens. Longer texts are truncated, split into chunks or refused, as `pooling`
     sets."""
 
-    def __init__(self, tokenizer: SubwordTokenizer, pooling: Pooling, max_positions: int) -> None:
-        self.tokenizer, self.long = tokenizer, pooling.long
-        self.first, self.last, self.unknown = (tokenizer.ids[token] for token in ("[CLS]", "[SEP]", "[UNK]"))
+    def __init__(self, tokenizer: SubwordTokenizer, pooling: Pooling, max_positions: int, prompt: str = "") -> None:
+        self.tokenizer, self.template, self.long, self.prompt = tokenizer, tokenizer.template, pooling.long, prompt
+        self.skipped = 0 if pooling.include_prompt else prompt_tokens(tokenizer, prompt)
+        self.unknown = -1 if tokenizer.special.unk is None else tokenizer.special.unk.id
         self.limit = pooling.max_tokens or max_positions
         self.read = self.truncated = 0
-        if tokenizer.ids_batch([""]) != [[self.first, self.last]]:
-            raise FirthError(
-                "invalid_tokenizer",
-                "The tokenizer of a BERT must add {special} to a text; this one does not.",
-                special="[CLS] and [SEP]",
-            )
 
     def __call__(self, texts: Sequence[str]) -> Read:
-        return self.take(self.tokenizer.ids_batch(texts))
+        texts = [self.prompt + text for text in texts] if self.prompt else texts
+        return self.take(self.tokenizer.ids_batch(texts), [self.skipped] * len(texts) if self.skipped else None)
 
-    def take(self, texts_ids: Sequence[list[int]]) -> Read:
-        """Return tokenized texts from token ids."""
+    def take(self, texts_ids: Sequence[list[int]], skipped: Sequence[int] | None = None) -> Read:
+        """Return tokenized texts from token ids; the first `skipped` tokens of each are not pooled."""
         lengths = np.fromiter(map(len, texts_ids), np.int64, len(texts_ids))
         unknown = np.fromiter((ids.count(self.unknown) for ids in texts_ids), np.int64, len(texts_ids))
         chunks, counts = list[Sequence[int]](), np.ones(len(texts_ids), np.int64)
@@ -108,21 +118,31 @@ class Reader:
             counts[number] = len(parts)
         self.read += len(texts_ids)
         firsts = np.concatenate([[0], np.cumsum(counts)[:-1]]) if len(counts) else counts
-        return Read(Ids.of(chunks), firsts, lengths - 2 - unknown, unknown)
+        skips = None
+        if skipped is not None and any(skipped):
+            skips = np.zeros(len(chunks), np.int64)
+            skips[firsts] = skipped  # the prompt is in the first chunk
+        return Read(Ids.of(chunks, skips), firsts, lengths - self.template.added - unknown, unknown)
 
     def parts(self, ids: list[int], number: int) -> list[list[int]]:
         """Truncate, split or refuse a long text."""
+        template = self.template
         if self.long == REFUSE:
             raise TooLongError(number, len(ids), self.limit, "Use long=truncate, or long=chunk to process it in parts.")
         if self.long == TRUNCATE:
             self.truncated += 1
-            return [[*ids[: self.limit - 1], self.last]]
-        inner, chunk_tokens = ids[1:-1], self.limit - 2
-        return [[self.first, *inner[at : at + chunk_tokens], self.last] for at in range(0, len(inner), chunk_tokens)]
+            return [template.truncated(ids, self.limit)]
+        inner, chunk_tokens = ids[len(template.before) : len(ids) - len(template.after)], self.limit - template.added
+        return [template.text(inner[at : at + chunk_tokens]) for at in range(0, len(inner), chunk_tokens)]
 
     def report_truncation(self) -> None:
         """Issue a note if texts were truncated."""
         note_truncated(Silence(), self.truncated, self.read, self.limit, "Use long=chunk to process them in full.")
+
+
+def prompt_tokens(tokenizer: SubwordTokenizer, prompt: str) -> int:
+    """Return the number of tokens of a prompt at the beginning of a text, with the special tokens before it."""
+    return len(tokenizer.encode(prompt).ids) - len(tokenizer.template.after) if prompt else 0
 
 
 def prefetched(items: Iterator[Item]) -> Iterator[Item]:
@@ -165,40 +185,61 @@ def resolve_engine(device: str, precision: str) -> tuple[str, str]:
     return device, choices[0] if precision == "auto" else precision
 
 
-def new_engine(net: Bert, device: str, precision: str) -> Engine:
+def new_engine(net: Encoder, device: str, precision: str) -> Engine:
     """Return an engine for a resolved device and precision."""
-    return Native(net, precision == "int8") if device == "cpu" else Torch(net, device, precision)
+    reason = needs_torch(net.size)
+    if device == "cpu" and not reason:
+        return Native(net, precision == "int8")
+    if precision == "int8":
+        raise FirthError(
+            "unsupported_model",
+            "int8 needs Firth's own engine, which does not support {reason}. Use precision=float32.",
+            reason=reason,
+        )
+    return Torch(net, device, precision)
 
 
 class Native:
     """Engine with Firth's CPU kernel."""
 
-    def __init__(self, net: Bert, bytes: bool) -> None:
-        size = net.size
-        shape = Shape(
-            size.layers,
-            size.dim,
-            size.heads,
-            size.feedforward_dim or 4 * size.dim,
-            size.max_positions,
-            size.activation,
-            size.epsilon,
-        )
-        self.encoder = Encoder(arrays_of(net), shape, bytes)
-        self.threads = available_cores()
+    def __init__(self, net: Encoder, quantized: bool) -> None:
+        self.encoder = NativeEncoder(arrays_of(net), native_shape(net.size), quantized)
+        self.threads, self.net, self.quantized = available_cores(), net, quantized
 
     def __call__(self, ids: Ids, pooling: Pooling) -> Callable[[], Matrix]:
         rows = self.rows(ids, pooling)
         return lambda: rows
 
+    @cached_property
+    def torch(self) -> Torch:
+        """An engine for poolings that the kernel does not have."""
+        return Torch(self.net, "cpu", "float32")
+
     def rows(self, ids: Ids, pooling: Pooling) -> Matrix:
         """Return one row per text."""
+        if ids.skipped is None and set(pooling.modes) <= KERNEL_MODES:
+            parts = [self.mode_rows(ids, pooling, mode) for mode in pooling.modes]
+            return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        if self.quantized:
+            raise FirthError(
+                "unsupported_model",
+                "precision=int8 supports the poolings {choices} with include_prompt; this one is {got}. Use float32.",
+                choices=", ".join(sorted(KERNEL_MODES)),
+                got=pooling.how,
+            )
+        return self.torch(ids, pooling)()
+
+    def mode_rows(self, ids: Ids, pooling: Pooling, mode: str) -> Matrix:
+        """Return one row per text for one pooling mode."""
         layers = self.encoder.shape.layers
         layers_used = layer_numbers(pooling.layers, layers)
         weights = np.zeros(layers + 1, np.float32)
         np.add.at(weights, layers_used, 1 / len(layers_used) if pooling.combine == "mean" else 1)
         concat = pooling.combine == "concat"
-        rows = self.encoder.encode(ids.flat, ids.starts, weights, concat, pooling.how, self.threads)
+        kernel_mode = "mean" if mode == "mean_sqrt_len_tokens" else mode
+        rows = self.encoder.encode(ids.flat, ids.starts, weights, concat, kernel_mode, self.threads)
+        if mode == "mean_sqrt_len_tokens":  # the sum divided by the root of the length
+            rows *= np.sqrt(np.diff(ids.starts).astype(np.float32))[:, None]
         blocks = np.flatnonzero(weights)
         if not concat or layers_used == blocks.tolist():
             return rows
@@ -208,23 +249,91 @@ class Native:
         return reordered.reshape(len(rows), -1)
 
 
-def arrays_of(net: Bert) -> list[NDArray[np.float32]]:
-    """Return the weights of a network in the order of the kernel."""
-    embedding = net.input
-    parts = [embedding.tokens.weight, embedding.positions.weight, embedding.segments.weight[0]]
-    parts += [embedding.norm.weight, embedding.norm.bias]
-    for number in range(net.size.layers):
-        block: Any = net.stack.blocks[number]
-        attention, feed = block.attention, block.feed
-        layers = (attention.query_key_value, attention.output, block.attention_norm, feed.wide, feed.back)
-        parts += [part for layer in (*layers, block.feed_norm) for part in (layer.weight, layer.bias)]
-    return [part.detach().cpu().float().numpy() for part in parts]
+def needs_torch(size: Architecture) -> str:
+    """Return why the native engine cannot compute a network; empty if it can."""
+    reasons = {
+        "grouped-query attention": (size.key_value_heads or size.heads) != size.heads,
+        "heads of another width": size.width_of_head * size.heads != size.dim,
+        "normalized queries and keys": size.qk_norm,
+        "capped scores": size.score_cap > 0,
+        "norms after the sublayers": size.sublayer_norms,
+        "disentangled attention": size.score_bias == "disentangled",
+        "interleaved rotary positions": size.positions == "rotary" and not size.rotary_halves,
+    }
+    return ", ".join(reason for reason, applies in reasons.items() if applies)
+
+
+def native_shape(size: Architecture) -> Shape:
+    """Return the shape of a network for the native engine."""
+    return Shape(
+        layers=size.layers,
+        dim=size.dim,
+        heads=size.heads,
+        hidden=size.width_of_feedforward,
+        positions=size.max_positions,
+        activation=GATED_ACTIVATIONS.get(size.activation, size.activation),
+        epsilon=size.epsilon,
+        gated=size.activation in GATED_ACTIVATIONS,
+        norm=size.norm,
+        pre_norm=size.pre_norm,
+        first_norm=size.first_norm,
+        embedding_norm=size.embedding_norm,
+        final_norm=size.pre_norm,
+        window=size.window,
+        local_layers=size.local_layers,
+        embedding_dim=size.embedding_dim,
+        score_scale=size.score_scale or None,
+    )
+
+
+def arrays_of(net: Encoder) -> dict[str, NDArray[np.float32]]:
+    """Return the weights of a network by the native engine's names."""
+    parts = {"tokens": net.input.tokens.weight * net.input.scale, **position_arrays(net)}
+    if net.input.segments is not None:
+        parts["segment"] = net.input.segments.weight[0]
+    modules: dict[str, nn.Module | None] = {
+        "norm": net.input.norm,
+        "embedding_projection": net.input.projection,
+        "final_norm": net.stack.norm,
+    }
+    for number, block in enumerate(net.stack.in_order()):
+        layers = {
+            "query_key_value": block.attention.query_key_value,
+            "attention_output": block.attention.output,
+            "attention_norm": block.attention_norm,
+            "up": block.feed.wide,
+            "down": block.feed.back,
+            "feed_forward_norm": block.feed_norm,
+        }
+        modules |= {f"layers.{number}.{name}": layer for name, layer in layers.items()}
+    for name, module in modules.items():
+        parts |= {f"{name}.{part}": tensor for part, tensor in (module.named_parameters() if module else ())}
+    if net.size.activation in GATED_ACTIVATIONS:  # the rows of the gate come first
+        for name in [name for name in parts if ".up." in name]:
+            parts[name.replace(".up.", ".gate.")], parts[name] = parts[name].chunk(2)
+    return {name: part.detach().cpu().float().numpy() for name, part in parts.items()}
+
+
+@torch.inference_mode()
+def position_arrays(net: Encoder) -> dict[str, Tensor]:
+    """Return the tables of a network's position schemes by the native engine's names."""
+    size, stack, arrays = net.size, net.stack, dict[str, Tensor]()
+    device = net.input.tokens.weight.device
+    positions = torch.arange(size.max_positions, device=device)
+    if net.input.positions is not None:
+        arrays["positions"] = net.input.positions(positions)
+    for name, rotary in (("rotary", stack.rotary), ("local_rotary", stack.local_rotary)):
+        if rotary is not None:
+            arrays[f"{name}.cos"], arrays[f"{name}.sin"] = rotary(positions)
+    if stack.bias is not None:
+        arrays["distance_bias"] = stack.bias(torch.arange(1 - size.max_positions, size.max_positions, device=device))
+    return arrays
 
 
 class Torch:
-    """Engine with torch on a GPU; it holds a copy of the network in its precision."""
+    """Engine with torch, on a GPU or for what the native engine lacks; it holds a copy of the network."""
 
-    def __init__(self, net: Bert, device: str, precision: str) -> None:
+    def __init__(self, net: Encoder, device: str, precision: str) -> None:
         dtype = torch.bfloat16 if precision == "bf16" else torch.float32
         self.net = copy.deepcopy(net).to(device, dtype).eval()
         self.device = torch.device(device)
@@ -258,7 +367,8 @@ class Torch:
         tokens, begin = self.moved(flat.astype(np.int64)), self.moved(starts.astype(np.int32))
         packed = Packed(begin, int(sizes.max()), tuple(sizes.tolist()))
         states = self.net.states(tokens, position_ids(packed, len(flat)), torch.zeros_like(tokens), packed)
-        return pooling(states, packed, self.net.size.layers)
+        skipped = None if ids.skipped is None else self.moved(ids.skipped[texts])
+        return pooling(states, packed, self.net.size.layers, skipped)
 
     def moved(self, array: NDArray[Any]) -> torch.Tensor:
         """Return an array as a tensor on the device."""

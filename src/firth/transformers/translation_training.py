@@ -208,6 +208,12 @@ def train_translator(method: TranslatorOptions, data: TranslationPairs, run: Run
     """Train a tokenizer and an encoder-decoder on pairs, or continue from `start`."""
     if start is not None and not isinstance(start, Translator):
         raise FirthError("incompatible_start", "start must be a Seq2Seq model; got {got!r}.", got=start)
+    if start is not None and start.family is not None:
+        raise FirthError(
+            "incompatible_start",
+            "start must be a model that Firth trained; it has {existing}.",
+            existing=f"a loaded {start.family.title}",
+        )
     if start is not None and (different := [name for name in SIZES if not same(method, start, name)]):
         existing = ", ".join(f"{name}={getattr(start.method, name)}" for name in different)
         raise FirthError(

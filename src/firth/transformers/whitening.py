@@ -1,52 +1,12 @@
-"""A linear map after the pooling: whitening (Su et al. 2021), or the Dense module of sentence-transformers."""
+"""Whitening of text vectors (Su et al. 2021)."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.vectors import Matrix
-
-
-class Projection(NamedTuple):
-    """The linear map y = W x + b."""
-
-    weight: NDArray[np.float32]  # (new dim, dim)
-    bias: NDArray[np.float32]
-
-    def __call__(self, rows: Matrix) -> Matrix:
-        """Project row by row, because the rounding of a matrix product depends on the number of rows."""
-        projected: Matrix = np.empty((len(rows), self.dim), np.float32)
-        for row, output_row in zip(rows, projected, strict=True):
-            output_row[:] = self.weight @ row
-        return projected + self.bias
-
-    @property
-    def dim(self) -> int:
-        """The output dimension."""
-        return len(self.weight)
-
-    @classmethod
-    def of(cls, arrays: Any, dim: int) -> Projection:
-        """Return the projection of stored arrays after checking their shapes."""
-        weight, bias = arrays.get("linear.weight"), arrays.get("linear.bias")
-        if weight is None or weight.ndim != 2 or weight.shape[1] != dim:
-            raise FirthError(
-                "damaged_model", "The projection needs {array} with {dim} columns.", array="linear.weight", dim=dim
-            )
-        bias = np.zeros(len(weight), np.float32) if bias is None else bias
-        if bias.shape != weight.shape[:1]:
-            raise FirthError(
-                "damaged_model",
-                "{array} must have {expected} numbers; got shape {got}.",
-                array="linear.bias",
-                expected=len(weight),
-                got=bias.shape,
-            )
-        return cls(np.asarray(weight, np.float32), np.asarray(bias, np.float32))
+from firth.transformers.sentence_modules import Projection
 
 
 def whitening(rows: Matrix, dim: int = 0) -> Projection:
@@ -82,4 +42,4 @@ def whitening(rows: Matrix, dim: int = 0) -> Projection:
             got=dim,
         )
     weight = np.ascontiguousarray(directions[:, :n_kept].T) / np.sqrt(sizes[:n_kept])[:, None]
-    return Projection(weight.astype(np.float32), (-weight @ mean).astype(np.float32))
+    return Projection.linear(weight.astype(np.float32), (-weight @ mean).astype(np.float32))

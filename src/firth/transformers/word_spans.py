@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError
 from firth.data.corpus import Corpus
+from firth.data.sentencepiece_files import SPACE
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 
 CHUNK = 16384  # characters of a document that are tokenized at once
@@ -56,7 +57,7 @@ class WordMatcher:
 def read(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[Reading]:
     """Return the tokens of each text, without special tokens, and the token span of each word."""
     engine = tokenizer.engine
-    if engine.pre_tokenizer is None:
+    if engine.pre_tokenizer is None and tokenizer.space != SPACE:
         raise FirthError(
             "unsupported_model",
             "The tokenizer of this model ({kind}) does not split text into words.",
@@ -71,6 +72,8 @@ def read(tokenizer: SubwordTokenizer, texts: Sequence[str]) -> list[Reading]:
 def words_of(tokenizer: SubwordTokenizer, text: str, encoding: Any) -> Iterator[Word]:
     """Yield the words of an encoded text."""
     numbers, offsets = encoding.word_ids, encoding.offsets
+    if tokenizer.space == SPACE:
+        numbers = words_and_punctuation(text, encoding)
     first, total = 0, len(numbers)
     while first < total:
         last = first + 1
@@ -82,6 +85,24 @@ def words_of(tokenizer: SubwordTokenizer, text: str, encoding: Any) -> Iterator[
             begin += len(text[begin:end]) - len(text[begin:end].lstrip())
             yield Word(word, tokenizer.normalize(word), begin, begin + len(word), first, last)
         first = last
+
+
+def words_and_punctuation(text: str, encoding: Any) -> list[int]:
+    """Return the word number of each token of a sentencepiece model.
+
+    Its tokenizer splits at spaces at most, so a word is split here where letters and punctuation meet between tokens,
+    as other tokenizers do. A token that is only a space belongs to the next one.
+    """
+    numbers, previous, word = list[int](), None, -1
+    after_space, was_letters = True, False
+    for token, number, (begin, end) in zip(encoding.tokens, encoding.word_ids, encoding.offsets, strict=True):
+        letters = any(map(str.isalnum, text[begin:end]))
+        starts = token.startswith(SPACE) or number != previous
+        if starts or (letters != was_letters and not after_space):
+            word += 1
+        numbers.append(word)
+        previous, was_letters, after_space = number, letters, token == SPACE
+    return numbers
 
 
 def inside(word: Word, spans: Iterable[Span]) -> bool:

@@ -26,7 +26,7 @@ class CBOW(HoldingOut):
     """Maximize Σ log p(center | contexts), where the context vectors are averaged or summed."""
 
     summary: ClassVar[str] = "word vectors: the context words together predict the word; fast, best for frequent words"
-    model: ClassVar[type[Model]] = Word2VecModel
+    model: ClassVar[type[Word2VecModel]] = Word2VecModel
     architecture: ClassVar[str] = "cbow"
     gpu: ClassVar[bool] = True
     group: ClassVar[Group] = Group(4, drawn=1.6)

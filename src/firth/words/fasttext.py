@@ -36,7 +36,7 @@ class FastText(HoldingOut):
     summary: ClassVar[str] = (
         "word vectors composed of subwords: for languages with rich morphology, and for unseen words"
     )
-    model: ClassVar[type[Model]] = FastTextModel
+    model: ClassVar[type[FastTextModel]] = FastTextModel
     architecture: ClassVar[str] = "forward"  # for objective=skipgram; `kernel_settings` sets that of cbow
 
     objective: str = option(

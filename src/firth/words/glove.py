@@ -25,7 +25,7 @@ class GloVe(PairOptions):
     """Minimize Σ f(X) (w · c + b_w + b_c − log X)² over the pairs of words that co-occur (eq. 8)."""
 
     summary: ClassVar[str] = "word vectors: dot products fit log co-occurrence counts; fast on large corpora"
-    model: ClassVar[type[Model]] = GloVeModel
+    model: ClassVar[type[GloVeModel]] = GloVeModel
 
     dim: int = option(100, "vector dimension", low=1, high=65536)
     window: int = option(10, "context words on each side", low=1, high=kernel.MAX_WINDOW)

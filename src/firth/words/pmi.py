@@ -187,7 +187,7 @@ class PMI(PairOptions):
     """Truncated SVD of rank `dim` of the association matrix log₂ p(w, c) / (p(w) p(c))."""
 
     summary: ClassVar[str] = "word vectors: association with context words (PPMI, NPMI), reduced by SVD"
-    model: ClassVar[type[Model]] = PMIModel
+    model: ClassVar[type[PMIModel]] = PMIModel
 
     variant: str = option("ppmi", "plain, positive, normalized, or shifted positive PMI", choices=VARIANTS)
     smoothing: float = option(0.75, "power of context counts in p(c); 1 = none; not used by npmi", low=0, high=1)

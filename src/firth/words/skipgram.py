@@ -25,7 +25,7 @@ class SkipGram(HoldingOut):
     """Maximize Σ log p(context | center) over the windows of a corpus."""
 
     summary: ClassVar[str] = "word vectors: each word predicts its context words; best for rare words and meaning"
-    model: ClassVar[type[Model]] = Word2VecModel
+    model: ClassVar[type[Word2VecModel]] = Word2VecModel
     architecture: ClassVar[str] = "skipgram"
     gpu: ClassVar[bool] = True
     group: ClassVar[Group] = Group(4, drawn=1.2, counted=2.0)

@@ -113,7 +113,7 @@ class Subwords:
             unique_rows, columns = np.unique(columns, return_inverse=True)
             table = table.take(unique_rows)
         shares = (1 / np.maximum(divisors, 1)).astype(np.float32)[word_index]
-        weights = sparse.Rows(np.concatenate([[0], np.cumsum(n_rows)]), columns.astype(np.int32), shares)
+        weights = sparse.CSRMatrix(np.concatenate([[0], np.cumsum(n_rows)]), columns.astype(np.int32), shares)
         return Composed(sparse.multiply(weights, table, threads), n_rows)
 
 

@@ -8,12 +8,12 @@ import click
 
 from firth.cli.common import add_flags, file_flags, json_flag, open_model
 from firth.cli.evaluate.results import models_and_data, print_results
-from firth.data.questions import Questions
+from firth.data.shared_options import QUESTION_OPTIONS
 
 
 @click.command()
 @models_and_data
-@add_flags(file_flags([option for option in Questions.file_options if option.needed]))
+@add_flags(file_flags(QUESTION_OPTIONS))
 @json_flag
 def command(models: tuple[str, ...], data: str, as_json: bool, **columns: Any) -> None:
     """Measure exact match and F1 of answers, as the SQuAD script does.
@@ -21,6 +21,7 @@ def command(models: tuple[str, ...], data: str, as_json: bool, **columns: Any) -
     DATA is a file in the format of SQuAD, or a table with questions, passages and answers.
     """
     from firth.cli.predict import question_answerer
+    from firth.data.questions import Questions
     from firth.evaluate import answers
 
     questions = Questions.from_files([data], columns)

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from firth.cli.common import add_flags, choose_report, file_flags, json_flag, open_model
+from firth.cli.common import add_flags, choose_report, file_flags, json_flag, open_model, unsupported
 from firth.cli.evaluate.results import models_and_data, print_results
-from firth.data.interactions import Interactions
+from firth.data.shared_options import INTERACTION_OPTIONS
 
 
 @click.command()
@@ -20,7 +20,7 @@ from firth.data.interactions import Interactions
     show_default=True,
     help="Also score popularity and item-kNN, which is slow with many items.",
 )
-@add_flags(file_flags(Interactions.file_options))
+@add_flags(file_flags(INTERACTION_OPTIONS))
 @json_flag
 def command(
     models: tuple[str, ...], data: str, history: str | None, baselines: bool, as_json: bool, **columns: Any
@@ -29,13 +29,17 @@ def command(
 
     DATA are the interactions of the users after those of the training data: user, item, rating.
     """
+    from firth.core.model import Recommends
+    from firth.data.interactions import Interactions
     from firth.evaluate import recommendations
 
     test = Interactions(data, **columns)
     earlier = Interactions(history, **columns) if history else None
 
     def evaluate(path: str) -> Any:
-        model: Any = open_model(path)
+        model = open_model(path)
+        if not isinstance(model, Recommends):
+            raise unsupported(model, path, "does not recommend", "als, bpr, item2vec and multvae models do.")
         return recommendations(model, test, history=earlier, baselines=baselines, report=choose_report())
 
     print_results(models, evaluate, as_json)

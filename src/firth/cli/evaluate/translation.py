@@ -6,13 +6,13 @@ import click
 
 from firth.cli.common import add_flags, file_flags, json_flag, print_json
 from firth.cli.generate.translation import DECODING_OPTIONS, note_truncated, open_translator
-from firth.data.translation_pairs import TranslationPairs
+from firth.data.shared_options import TRANSLATION_OPTIONS
 
 
 @click.command()
 @click.argument("path", metavar="MODEL")
 @click.argument("data", nargs=-1, required=True, metavar="DATA…")
-@add_flags(file_flags([option for option in TranslationPairs.file_options if option.needed]))
+@add_flags(file_flags(TRANSLATION_OPTIONS))
 @add_flags(DECODING_OPTIONS)
 @json_flag
 def command(
@@ -20,8 +20,9 @@ def command(
     data: tuple[str, ...],
     source: str,
     target: str,
-    beam: int,
-    length_penalty: float,
+    beam: int | None,
+    length_penalty: float | None,
+    max_new_tokens: int | None,
     device: str,
     as_json: bool,
 ) -> None:
@@ -29,11 +30,12 @@ def command(
 
     DATA are two parallel files (sources, references), or one table (csv, tsv, jsonl, Parquet).
     """
+    from firth.data.translation_pairs import TranslationPairs
     from firth.evaluate.translation import bleu
 
     translator = open_translator(path).to(device)
     pairs = list(TranslationPairs(*data, source=source, target=target))
-    translations = translator.translations([pair.source for pair in pairs], beam, length_penalty)
+    translations = translator.translations([pair.source for pair in pairs], beam, length_penalty, max_new_tokens)
     score = bleu([translation.text for translation in translations], [pair.target for pair in pairs])
     note_truncated(translations)
     if as_json:

@@ -36,7 +36,7 @@ def command(
     from firth.core.model import Interpolates, Samples
 
     protect_inputs(output, path, table or "")
-    model: Any = open_model(path)
+    model = open_model(path)
     if bool(between) != bool(table):
         raise click.UsageError("--between and --of TABLE must be given together.")
     if between:

@@ -1,4 +1,4 @@
-"""`firth generate translation MODEL TEXT…`: translations or summaries of texts."""
+"""`firth generate translation MODEL TEXT…`: translations, summaries or answers, from text to text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,20 @@ from firth.core.errors import FirthError
 if TYPE_CHECKING:
     from firth.transformers.translation_model import Translator
 
+BY_MODEL = "[default: {}; of loaded models: generation_config.json]"
 DECODING_OPTIONS: Flags = (
-    ("--beam", {"type": int, "default": 4, "show_default": True, "help": "The beam width; 1 = greedy decoding."}),
+    ("--beam", {"type": int, "help": f"The beam width; 1 = greedy decoding.  {BY_MODEL.format(4)}"}),
     (
         "--length-penalty",
-        {"type": float, "default": 0.6, "show_default": True, "metavar": "A", "help": "Higher prefers longer outputs."},
+        {"type": float, "metavar": "A", "help": f"Higher prefers longer outputs.  {BY_MODEL.format(0.6)}"},
+    ),
+    (
+        "--max-new-tokens",
+        {
+            "type": int,
+            "metavar": "N",
+            "help": f"Generate at most N tokens per text.  {BY_MODEL.format('3 times the text, and 20')}",
+        },
     ),
     ("--device", {"type": click.Choice(("cpu", "cuda")), "default": "cpu", "show_default": True}),
 )
@@ -30,8 +39,19 @@ DECODING_OPTIONS: Flags = (
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
 @add_flags(DECODING_OPTIONS)
 @json_flag
-def command(path: str, texts: tuple[str, ...], beam: int, length_penalty: float, device: str, as_json: bool) -> None:
-    """Translate each TEXT and print one translation per line. - reads one text per line from standard input."""
+def command(
+    path: str,
+    texts: tuple[str, ...],
+    beam: int | None,
+    length_penalty: float | None,
+    max_new_tokens: int | None,
+    device: str,
+    as_json: bool,
+) -> None:
+    """Translate each TEXT and print one translation per line. - reads one text per line from standard input.
+
+    A model such as Flan-T5 reads its task in the text: "translate English to German: Good morning."
+    """
     translator = open_translator(path)
     file = next(filter(os.path.isfile, texts), None)  # Path would fail on a long text
     if file is not None:
@@ -44,7 +64,7 @@ def command(path: str, texts: tuple[str, ...], beam: int, length_penalty: float,
         )
     translator = translator.to(device)  # before waiting for standard input
     sources = [line.rstrip("\r\n") for line in sys.stdin] if texts == ("-",) else list(texts)
-    translations = translator.translations(sources, beam, length_penalty)
+    translations = translator.translations(sources, beam, length_penalty, max_new_tokens)
     if as_json:
         rows = [{"source": source, **each._asdict()} for source, each in zip(sources, translations, strict=True)]
         print_json({"translations": rows})
@@ -69,5 +89,7 @@ def open_translator(path: str) -> Translator:
 
     model = open_model(path)
     if not isinstance(model, Translator):
-        raise unsupported(model, path, "does not translate", "Train a model with `firth train seq2seq`.")
+        raise unsupported(
+            model, path, "does not translate", "Train a model with `firth train seq2seq`, or load a T5, BART or Marian."
+        )
     return model

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from firth.cli.common import (
+    METRICS,
     choose_report,
     data_options,
     does_not_embed,
     json_flag,
-    metric_option,
     note,
     open_model,
     print_json,
 )
 from firth.cli.index_location import IndexLocation, index_location, postgres_option
-from firth.cli.pooling_options import engine_flags, given_engine
+from firth.cli.pooling_options import engine_flags, given_engine, given_prompt, prompt_flag
 from firth.core.errors import FirthError, FirthWarning
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ Embed = Callable[[list[str]], tuple["Matrix", int]]  # vectors, and the number o
     show_default=True,
     help="How vectors are stored. float16 halves the memory; int8 adds a byte copy for faster exact search.",
 )
-@metric_option
+@click.option("--metric", type=click.Choice(METRICS), help="By default the similarity of the model, else cosine.")
+@prompt_flag("the prompt for documents")
 @engine_flags
 @data_options
 @click.option("--overwrite", is_flag=True, help="Replace another index in INDEX.")
@@ -68,7 +69,8 @@ def command(
     postgres: str | None,
     attributes: str | None,
     dtype: str,
-    metric: str,
+    metric: str | None,
+    prompt: str | None,
     unit: str,
     column: str | None,
     key: str | None,
@@ -92,11 +94,13 @@ def command(
             column=column,
         )
     texts = Corpus(*data, unit=unit, column=column, key=key, fields=fields)
-    embed = embedding(model, path, engine)
+    settings = {**engine, **document_prompt(model, path, prompt)}
+    metric = metric or default_metric(model)
+    embed = embedding(model, path, settings)
     started = time.perf_counter()
     location = index_location(output, postgres)
     index, status = open_or_create(
-        location, model, path, texts, engine, metric=metric, dtype=dtype, overwrite=overwrite
+        location, model, path, texts, settings, metric=metric, dtype=dtype, overwrite=overwrite
     )
     counts = {"rows": len(index), "unknown": 0, "zero_rows": 0}
     if status != "already finished":
@@ -140,6 +144,23 @@ def embedding(model: Model, path: str, engine: dict[str, str]) -> Embed:
     return embed
 
 
+def document_prompt(model: Model, path: str, name: str | None) -> dict[str, Any]:
+    """Return the prompt of documents as a setting of `embed`: the given one, or the model's own for documents."""
+    from firth.core.embedding import EmbedsTexts
+
+    if name is not None:
+        return given_prompt(model, path, name)
+    return model.role_settings("document") if isinstance(model, EmbedsTexts) else {}
+
+
+def default_metric(model: Model) -> str:
+    """Return the similarity that the model was made for, if the index has it; else cosine."""
+    from firth.transformers.pooling import PoolsTokens
+
+    similarity = model.sentence.similarity if isinstance(model, PoolsTokens) else None
+    return similarity if similarity in METRICS else METRICS[0]
+
+
 def unusual_precision(engine: dict[str, str]) -> str | None:
     """Return the given precision, unless it is the default of the device."""
     if "precision" not in engine:
@@ -170,6 +191,8 @@ def open_or_create(
     identity = {"model": model_hash(model), "data": texts.fingerprint(), "metric": metric, "numbers": dtype}
     if unusual := unusual_precision(engine):
         identity["precision"] = unusual
+    for name in {"prompt", "prompt_text"} & engine.keys():
+        identity[name] = engine[name]
     if location.exists():
         index = location.open()
         if not overwrite and index.metadata.get("identity") == identity and identity["data"] is not None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -24,6 +24,10 @@ from firth.cli.common import (
     unsupported,
 )
 from firth.core.errors import FirthError
+from firth.core.long_texts import CHUNK, REFUSE
+
+if TYPE_CHECKING:
+    from firth.core.model import Contextual
 
 BATCH = 256  # texts at a time
 POSITIVE = click.IntRange(1)
@@ -56,7 +60,11 @@ MAX_WORDS, MAX_CONTEXTS = 20_000, 100  # defaults of --static
     help="How the vectors of the subwords of a word are combined.",
 )
 @click.option(
-    "--windows", is_flag=True, help="Read texts longer than the model's context in parts, split between words."
+    "--long",
+    type=click.Choice((REFUSE, CHUNK)),
+    default=REFUSE,
+    show_default=True,
+    help="Texts longer than the model's context: an error, or parts that are split between words.",
 )
 @click.option("--static", is_flag=True, help="One vector per word: the mean over its occurrences.")
 @click.option("--max-words", type=POSITIVE, metavar="N", help=f"--static: the N most frequent words.  [{MAX_WORDS}]")
@@ -73,7 +81,7 @@ def command(
     layers: str,
     combine: str,
     subwords: str,
-    windows: bool,
+    long: str,
     static: bool,
     max_words: int | None,
     word_list: str | None,
@@ -105,7 +113,7 @@ def command(
             "The output must end with .jsonl; got {got}. --static writes a vector file.",
             got=output,
         )
-    model: Any = open_model(path)
+    model = open_model(path)
     if not isinstance(model, Contextual):
         raise unsupported(model, path, "has one vector per word", "bert and gpt models have one per occurrence.")
     corpus = Corpus(*data, unit=unit, column=column, key=key)
@@ -115,7 +123,7 @@ def command(
         words = max_words or MAX_WORDS if word_list is None else read_words(word_list)
         counts = write_static(model, corpus, str(output), words, max_contexts or MAX_CONTEXTS, settings)
     else:
-        counts = write_words(model, corpus, output, {**settings, "windows": windows})
+        counts = write_words(model, corpus, output, {**settings, "long": long})
     counts |= {"not_utf8": corpus.replaced, "output": output}
     if corpus.replaced:
         note(invalid_utf8_note(corpus.replaced, corpus), "invalid_utf8")
@@ -164,7 +172,7 @@ def write_static(
     return {"words": len(averaged.vectors), "contexts": int(averaged.contexts.sum())}
 
 
-def write_words(model: Any, corpus: Any, output: str | None, settings: dict[str, Any]) -> dict[str, Any]:
+def write_words(model: Contextual, corpus: Any, output: str | None, settings: dict[str, Any]) -> dict[str, Any]:
     """Write the words of each text with their vectors as JSON lines, and return the counts."""
     from firth.core.long_texts import TooLongError
 

@@ -89,14 +89,14 @@ def _sample_columns(random: np.random.Generator, odds: Floats) -> Ints:
     return columns
 
 
-class Rows(NamedTuple):
+class SyntheticTable(NamedTuple):
     """A table by columns; missing values are None. `complete` is the table without missing values."""
 
     columns: dict[str, list[Any]]
     complete: dict[str, list[Any]]
 
 
-def rows(random: np.random.Generator, truth: GroundTruth, n: int) -> Rows:
+def rows(random: np.random.Generator, truth: GroundTruth, n: int) -> SyntheticTable:
     """Draw a table of people with these dependencies:
 
     - `city` is the capital of `country`;
@@ -126,4 +126,4 @@ def rows(random: np.random.Generator, truth: GroundTruth, n: int) -> Rows:
         columns[name] = [
             None if is_missing else value for value, is_missing in zip(complete[name], missing, strict=True)
         ]
-    return Rows(columns, complete)
+    return SyntheticTable(columns, complete)

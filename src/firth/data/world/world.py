@@ -13,7 +13,7 @@ from firth.data.world import evaluation_sets, labeled, society, text
 from firth.data.world.ground_truth import Country, GroundTruth, make_ground_truth
 from firth.data.world.labeled import LabeledText, Question, Sense
 from firth.data.world.language import Language, Translation, make_language, translation
-from firth.data.world.society import Friendships, Rows, SyntheticRatings
+from firth.data.world.society import Friendships, SyntheticRatings, SyntheticTable
 from firth.data.world.stream import Stream
 
 
@@ -110,7 +110,7 @@ class World:
             _at_least(name, value, 1)
         return society.ratings(self._random("ratings"), users, items, each)
 
-    def rows(self, n: int) -> Rows:
+    def rows(self, n: int) -> SyntheticTable:
         """Return a table of people with numbers, categories and missing values; `society.rows` lists its structure."""
         _at_least("n", n, 0)
         return society.rows(self._random("rows"), self.ground_truth, n)

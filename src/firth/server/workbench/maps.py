@@ -27,6 +27,7 @@ from firth.index.segment import KEY, TEXT, values_of
 from firth.maps.layout_files import read_layout, save_layout
 from firth.maps.layouts import METHODS, Layout, first_rows, layout
 from firth.server.errors import RequestError
+from firth.server.models import Served
 from firth.server.workbench.placing import PendingLayout
 from firth.server.workbench.search import index_description
 from firth.server.workspace import Workspace
@@ -79,13 +80,15 @@ def space_of(request: Request, of: str) -> Space:
         space = workspace.spaces.get(of)
         if space is None or space.source is not source:
             space = workspace.spaces[of] = (
-                model_space(source, table, workspace.models.path(name)) if kind == "model" else index_space(source)
+                index_space(source)
+                if isinstance(source, Index)
+                else model_space(source, table, workspace.models.path(name))
             )
     result: Space = space
     return result
 
 
-def model_space(model: Any, table: str, path: Path) -> Space:
+def model_space(model: Served, table: str, path: Path) -> Space:
     tables = model.tables if isinstance(model, HasVectors) else {}
     if table not in tables:
         raise RequestError(404, f"{path.name} has no table {table[:80]!r}; it has: {', '.join(tables) or 'none'}.")

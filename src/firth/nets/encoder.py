@@ -1,4 +1,4 @@
-"""BERT (Devlin et al. 2019): a bidirectional encoder and its pre-training heads.
+"""Bidirectional encoders with their pre-training heads (BERT, Devlin et al. 2019, and its descendants).
 
 Texts are concatenated without padding (`Packed`), so tensors have one row per token.
 """
@@ -9,49 +9,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from firth.nets.architecture import GATED_ACTIVATIONS, Architecture
 from firth.nets.attention import Packed
-from firth.nets.transformer import Dropout, Size, Stack, linear_activation, token_losses
-
-
-class Input(nn.Module):
-    """Sum of token, segment and position embeddings, normalized."""
-
-    def __init__(self, vocabulary_size: int, size: Size, segments: int = 2) -> None:
-        super().__init__()
-        self.tokens = nn.Embedding(vocabulary_size, size.dim)
-        self.positions = nn.Embedding(size.max_positions, size.dim)
-        self.segments = nn.Embedding(segments, size.dim)
-        self.norm = nn.LayerNorm(size.dim, size.epsilon)
-        self.dropout = Dropout(size.dropout)
-
-    def forward(self, ids: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
-        """Return the input vectors of tokens."""
-        x = self.dropout(self.norm(self.tokens(ids) + self.positions(positions) + self.segment(segments)))
-        dtype: torch.dtype = torch.get_autocast_dtype(x.device.type)  # half precision under autocast
-        embedded: Tensor = x.to(dtype) if torch.is_autocast_enabled(x.device.type) else x
-        return embedded
-
-    def segment(self, segments: Tensor) -> Tensor:
-        """Return the segment vectors.
-
-        On a GPU, two rows are selected with `where`: in the backward pass of an embedding all tokens would add to the
-        same two rows one after the other.
-        """
-        rows = self.segments.weight
-        if len(rows) == 2 and rows.is_cuda:
-            return torch.where((segments == 0)[:, None], rows[0], rows[1])
-        vectors: Tensor = self.segments(segments)
-        return vectors
+from firth.nets.transformer import Embedding, Stack, linear_activation, new_norm, token_losses
 
 
 class Masked(nn.Module):
     """Masked-language-model head. Scores are products with the token embeddings."""
 
-    def __init__(self, vocabulary_size: int, size: Size) -> None:
+    def __init__(self, vocabulary_size: int, size: Architecture) -> None:
         super().__init__()
-        self.activation = size.activation
-        self.dense = nn.Linear(size.dim, size.dim)
-        self.norm = nn.LayerNorm(size.dim, size.epsilon)
+        self.activation = size.head_activation or GATED_ACTIVATIONS.get(size.activation, size.activation)
+        self.dense = nn.Linear(size.dim, size.width_of_embedding, bias=size.head_biases)
+        self.norm = new_norm(size, size.width_of_embedding)
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
 
     def forward(self, x: Tensor, tokens: Tensor) -> Tensor:
@@ -64,8 +34,8 @@ class Masked(nn.Module):
         return predicted
 
 
-class Bert(nn.Module):
-    """The encoder with its heads.
+class Encoder(nn.Module):
+    """A bidirectional encoder with its heads.
 
     `pooler` turns [CLS] into one vector per text; `masked` and `next_sentence` are the two pre-training heads. Weights
     from other sources may lack any of the three.
@@ -74,15 +44,14 @@ class Bert(nn.Module):
     def __init__(
         self,
         vocabulary_size: int,
-        size: Size,
+        size: Architecture,
         pooler: bool = True,
         masked: bool = True,
         next_sentence: bool = True,
-        segments: int = 2,
     ) -> None:
         super().__init__()
         self.size = size
-        self.input = Input(vocabulary_size, size, segments)
+        self.input = Embedding(vocabulary_size, size)
         self.stack = Stack(size)
         self.pooler = nn.Linear(size.dim, size.dim) if pooler else None
         self.masked = Masked(vocabulary_size, size) if masked else None
@@ -90,7 +59,7 @@ class Bert(nn.Module):
         for part in self.modules():
             if isinstance(part, nn.Linear | nn.Embedding):
                 nn.init.normal_(part.weight, std=0.02)
-            if isinstance(part, nn.Linear):
+            if isinstance(part, nn.Linear) and part.bias is not None:
                 nn.init.zeros_(part.bias)
 
     def forward(
@@ -100,12 +69,12 @@ class Bert(nn.Module):
 
         With `rows`, the last block computes these tokens only.
         """
-        hidden: Tensor = self.stack(self.input(ids, positions, segments), packed, rows=rows)
+        hidden: Tensor = self.stack(self.input(ids, positions, segments), positions, packed, rows=rows)
         return hidden
 
     def states(self, ids: Tensor, positions: Tensor, segments: Tensor, packed: Packed) -> list[Tensor]:
         """Return the vectors of every layer, beginning with the input."""
-        return self.stack.states(self.input(ids, positions, segments), packed)
+        return self.stack.states(self.input(ids, positions, segments), positions, packed)
 
     def pooled(self, hidden: Tensor, packed: Packed) -> Tensor:
         """Return one vector per text: tanh of a linear layer on its [CLS]."""

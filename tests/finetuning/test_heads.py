@@ -1,0 +1,155 @@
+"""Fine-tuned networks of every family: loaded from transformers' folders and opened by it, with the same logits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+import torch
+import transformers
+from encoder_folders import FAMILIES, tokenizer_of, write_folder
+from refusing import refuses
+from safetensors.numpy import load_file, save_file
+
+import firth
+from firth.core.report import Silence
+from firth.data.world import World
+from firth.finetuning.finetuning_loop import encode_texts, predict_batches
+from firth.transformers.families import ENCODERS
+from firth.transformers.families.family import SEQUENCE, SPAN, TOKEN
+
+KINDS = {SEQUENCE: "Classifier", TOKEN: "Tagger", SPAN: "Answers"}
+CASES = [(family, kind) for family in FAMILIES for kind in KINDS if (family, kind) != ("nomic_bert", SPAN)]
+TEXTS = tiny.texts()[:9]
+PAIRS = [(first, second) for first, second in zip(TEXTS, reversed(TEXTS), strict=True)]
+
+
+def theirs(net: Any, tokenizer: Any, inputs: list[Any]) -> list[torch.Tensor]:
+    """Logits of transformers, for each text or pair."""
+    outputs = []
+    for text in inputs:
+        read = tokenizer(*([text] if isinstance(text, str) else text), return_tensors="pt", return_token_type_ids=True)
+        if not getattr(net.config, "type_vocab_size", 0) > 1:
+            read.pop("token_type_ids", None)
+        with torch.inference_mode():
+            out = net(**read)
+        outputs.append(torch.stack([out.start_logits, out.end_logits], -1) if hasattr(out, "start_logits") else out[0])
+    return [each[0] for each in outputs]
+
+
+def ours(model: Any, inputs: list[Any]) -> list[torch.Tensor]:
+    """Logits of Firth, for each text or pair."""
+    texts = encode_texts(model.tokenizer, inputs, 120, "refuse", Silence())
+    results: dict[int, torch.Tensor] = {}
+    for rows, logits, packed in predict_batches(model.net, texts, 4096):
+        parts = logits.split(packed.starts.diff().tolist()) if model.net.pool == "each" else logits
+        results |= dict(zip(rows, parts, strict=True))
+    return [results[row] for row in range(len(inputs))]
+
+
+def close(first: list[torch.Tensor], second: list[torch.Tensor]) -> None:
+    assert max(float(each.abs().max()) for each in second) > 0.005  # not all zero
+    for one, other in zip(first, second, strict=True):
+        torch.testing.assert_close(one, other, atol=2e-5, rtol=1e-5)
+
+
+def reopened(folder: Path, kind: str) -> tuple[Any, Any]:
+    """A folder as transformers opens it: every array is used, none is missing."""
+    net, loaded = getattr(transformers, f"AutoModel{kind}").from_pretrained(folder, output_loading_info=True)
+    assert not any(loaded.values())
+    return net.eval(), transformers.AutoTokenizer.from_pretrained(folder)
+
+
+@pytest.mark.parametrize(("family", "kind"), CASES)
+def test_logits_are_those_of_transformers(family, kind, tmp_path):
+    labels = {} if kind == SPAN else {"num_labels": 3}
+    net = write_folder(tmp_path / "theirs", family, kind, **labels)
+    model = firth.load(tmp_path / "theirs")
+    assert repr(model).startswith(KINDS[kind]) and ENCODERS[family].title in repr(model)
+    tokenizer = tokenizer_of(family)
+    both: list[list[Any]] = [TEXTS, PAIRS]
+    expected = [theirs(net, tokenizer, inputs) for inputs in both]
+    for inputs, logits in zip(both, expected, strict=True):
+        close(ours(model, inputs), logits)
+    model.save(tmp_path / "ours")
+    again, tokenizer = reopened(tmp_path / "ours", kind)
+    for inputs, logits in zip(both, expected, strict=True):
+        close(theirs(again, tokenizer, inputs), logits)
+        close(ours(firth.load(tmp_path / "ours"), inputs), logits)
+
+
+def test_the_mean_is_a_pooling_of_modernberts_head(tmp_path):
+    net = write_folder(tmp_path / "theirs", "modernbert", SEQUENCE, classifier_pooling="mean")
+    model = firth.load(tmp_path / "theirs", firth.TextClassifier)
+    assert model.net.pool == "mean"
+    expected = theirs(net, tokenizer_of("modernbert"), TEXTS)
+    close(ours(model, TEXTS), expected)
+    model.save(tmp_path / "ours")
+    close(theirs(*reopened(tmp_path / "ours", SEQUENCE), TEXTS), expected)
+
+
+def test_one_output_is_a_regressor(tmp_path):
+    net = write_folder(tmp_path, "mpnet", SEQUENCE, num_labels=1)
+    numbers = firth.load(tmp_path, firth.TextRegressor).estimate(TEXTS)
+    expected = torch.cat(theirs(net, tokenizer_of("mpnet"), TEXTS))
+    torch.testing.assert_close(torch.from_numpy(numbers), expected, atol=2e-5, rtol=0)
+
+
+def test_several_labels_per_text_are_refused(tmp_path):
+    write_folder(tmp_path, "roberta", SEQUENCE, num_labels=3, problem_type="multi_label_classification")
+    with refuses("unsupported_architecture", name="problem_type", got="multi_label_classification"):
+        firth.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("family", "missing"),
+    [("roberta", "classifier.dense"), ("distilbert", "pre_classifier"), ("modernbert", "head.norm")],
+)
+def test_a_head_without_a_layer_is_refused(family, missing, tmp_path):
+    write_folder(tmp_path, family, SEQUENCE)
+    file = tmp_path / "model.safetensors"
+    arrays = load_file(file)
+    del arrays[f"{missing}.weight"]
+    save_file(arrays, file)
+    with refuses("incomplete_model", name=missing):
+        firth.load(tmp_path)
+
+
+def test_a_misshapen_layer_is_refused(tmp_path):
+    write_folder(tmp_path, "electra", SEQUENCE)
+    file = tmp_path / "model.safetensors"
+    arrays = load_file(file)
+    save_file({**arrays, "classifier.dense.weight": arrays["classifier.dense.weight"][:8]}, file)
+    with refuses("damaged_model", dim=32):
+        firth.load(tmp_path)
+
+
+def fine_tuned(kind: str, start: Any, **options: Any) -> Any:
+    world, run = World(seed=5), firth.Run(seed=3)
+    settings = {"epochs": 2, "learning_rate": 5e-3, "batch_size": 8, "dropout": 0.0, **options}
+    if kind == SEQUENCE:
+        labels = {each.text: each.label for each in world.sentiment(60)}
+        data = [{"text": text, "label": label} for text, label in labels.items()]
+        return firth.TextClassifier(**settings).fit(data, run, start)
+    if kind == TOKEN:
+        sentences = [
+            (words, ["B-X" if len(word) > 5 else "O" for word in words])
+            for words in (text.split() for text in world.sentences(60))
+        ]
+        return firth.TokenClassifier(**settings).fit(firth.TaggedSentences(sentences), run, start)
+    questions = [each._asdict() for each in world.questions(60)]
+    return firth.QuestionAnswerer(**settings, max_length=100).fit(questions, run, start)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_transformers_opens_what_firth_fine_tuned(family, kind, tmp_path):
+    write_folder(tmp_path / "base", family)
+    model = fine_tuned(kind, firth.load(tmp_path / "base"))
+    model.save(tmp_path / "tuned")
+    expected = ours(model, TEXTS)
+    close(ours(firth.load(tmp_path / "tuned"), TEXTS), expected)
+    if kind in ENCODERS[family].heads:
+        close(theirs(*reopened(tmp_path / "tuned", kind), TEXTS), expected)
