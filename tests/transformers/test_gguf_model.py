@@ -35,7 +35,8 @@ COMMON: dict[str, Any] = {
     "max_position_embeddings": 90,
     "initializer_range": 0.1,
 }
-GPT2 = {"n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 90}
+#: Transformers reads no number of positions of GPT-2: these are its own.
+GPT2 = {"n_embd": 64, "n_layer": 3, "n_head": 4, "max_position_embeddings": 1024}
 HEAD = {"head_dim": 32}
 #: Architecture in GGUF, transformers' name, settings.
 CONFIGS: list[tuple[str, str, dict[str, Any]]] = [

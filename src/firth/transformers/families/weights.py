@@ -158,7 +158,8 @@ def check_vocabulary(rows: int, config: Mapping[str, Any]) -> None:
 def joined(known: Arrays, source: Source) -> Tensor:
     """Return the stacked arrays as one float32 tensor."""
     array = np.concatenate([source.read(known[name]) for name in source.names])
-    tensor = torch.from_numpy(array).clone()  # aligned as torch's own: the last bits of products depend on it
+    # In the memory layout and alignment of a trained weight, on which the last bits of products depend.
+    tensor = torch.from_numpy(array).clone(memory_format=torch.contiguous_format)
     if not bool(torch.isfinite(tensor).all()):
         raise FirthError(
             "damaged_model",
