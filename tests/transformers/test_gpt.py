@@ -96,7 +96,8 @@ def test_a_saved_folder_is_hugging_faces_too(model, tmp_path: Path):
 def test_loaded_weights_have_the_memory_layout_of_trained_ones(model, tmp_path: Path):
     """GPT-2 stores its matrices transposed; the last bits of products depend on the layout."""
     model.save(tmp_path / "gpt")
-    strides = [[weight.stride() for weight in each.net.parameters()] for each in (model, firth.load(tmp_path / "gpt"))]
+    loaded = firth.load(tmp_path / "gpt", firth.GPT)
+    strides = [[weight.stride() for weight in each.net.parameters()] for each in (model, loaded)]
     assert strides[0] == strides[1]
 
 
