@@ -27,6 +27,7 @@ from firth.core.model import Histories, History, Model, Rates, Recommends
 from firth.core.notebook import html_lines, html_table
 from firth.core.report import Report, Silence
 from firth.core.vectors import Matrix, top_rows
+from firth.data.interactions import Interactions
 from firth.evaluate.baselines import Scorer, item_knn, popularity
 from firth.evaluate.layout import number_or_none, text_table
 
@@ -141,7 +142,7 @@ def items_of(model: Recommends) -> Mapping[str, int]:
 
 def by_user(data: Any) -> Tests:
     """Return the histories of `Interactions`, or the mapping itself."""
-    histories = data.histories() if hasattr(data, "histories") else data
+    histories = data.histories() if isinstance(data, Interactions) else data
     if not isinstance(histories, Mapping):
         raise FirthError(
             "invalid_type",

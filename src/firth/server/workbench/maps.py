@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.model import HasVectors
 from firth.core.run import Run
-from firth.core.vectors import Vectors
+from firth.core.vectors import Hit, Vectors
 from firth.data.vocabulary import HasVocabulary
 from firth.index import Index, snippet
+from firth.index.hits import Hit as IndexHit
 from firth.index.segment import KEY, TEXT, values_of
 from firth.maps.layout_files import read_layout, save_layout
 from firth.maps.layouts import METHODS, Layout, first_rows, layout
@@ -287,12 +288,12 @@ def neighbors(request: Request, of: str, row: int, k: int = 12) -> dict[str, Any
     return {"point": point(space, row), "near": [{**neighbor(space, hit), "score": hit.score} for hit in hits[:k]]}
 
 
-def neighbor(space: Space, hit: Any) -> dict[str, Any]:
+def neighbor(space: Space, hit: Hit | IndexHit) -> dict[str, Any]:
     """Describe a neighbor; `row` is null if it is not on the map."""
     row = space.vectors.rows.get(hit.key)
     if row is not None:
         return point(space, row)
-    text = getattr(hit, "attributes", {}).get(TEXT)
+    text = hit.attributes.get(TEXT) if isinstance(hit, IndexHit) else None
     return {"row": None, "key": hit.key} | ({} if text is None else {"text": snippet(text, width=400)})
 
 
