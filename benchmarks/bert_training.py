@@ -38,7 +38,7 @@ from firth.data.sentences import Sentences, read_sentences
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.training.device import peak_of
 from firth.training.optimizers import optimizer, rate_share
-from firth.transformers.bert_model import size_of
+from firth.transformers.bert_files import size_of
 from firth.transformers.bert_pretraining import Pretraining, make_tokenizer
 from firth.transformers.families.bert import BERT
 from firth.transformers.families.encoders import encoder_config, write_encoder

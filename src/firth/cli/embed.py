@@ -257,6 +257,7 @@ class Progress:
         return self
 
     def rows(self, count: int) -> None:
+        """Report the number of rows written, and the speed."""
         speed = count / max(1e-9, time.monotonic() - self.started)
         self.report.step(self.read, **{"rows": count, "rows/s": speed})
 

@@ -143,6 +143,7 @@ def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
 
 
 def unknown_option(kind: type, name: str) -> FirthError:
+    """Return the error for an unknown option, with the intended one if it can be guessed."""
     known = [item.name for item in options_of(kind)]
     return FirthError(
         "unknown_option",

@@ -18,6 +18,8 @@ MAX_OCCURRENCES = 10  # distinguishable colors
 
 
 class SensesBody(BaseModel):
+    """Texts with a word whose contextual vectors are compared."""
+
     model: str
     texts: list[Annotated[str, Field(max_length=MAX_TEXT)]] = Field(max_length=MAX_OCCURRENCES)
     word: str = Field(max_length=MAX_KEY)

@@ -17,12 +17,16 @@ MAX_TOKENS = 2000
 
 
 class FillBody(BaseModel):
+    """A text with [MASK] tokens."""
+
     model: str
     text: str = Field(max_length=MAX_TEXT)
     k: int = Field(8, ge=1, le=50)
 
 
 class WriteBody(BaseModel):
+    """A prompt, the tokens after it so far, and how the next are sampled."""
+
     model: str
     prompt: str = Field("", max_length=MAX_TEXT)
     taken: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list, max_length=MAX_TOKENS)
@@ -35,6 +39,8 @@ class WriteBody(BaseModel):
 
 
 class AnswerBody(BaseModel):
+    """A question and the passage with its answer."""
+
     model: str
     question: str = Field(max_length=2000)
     passage: str = Field(max_length=200_000)
