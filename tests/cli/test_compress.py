@@ -97,7 +97,7 @@ def test_evaluate_compression(call, folder):
         ).stdout
     )
     assert list(result["methods"]) == [
-        "the rows themselves", "PCA", "LSA", "Autoencoder", "VAE", "columns drawn alone"
+        "original rows", "PCA", "LSA", "Autoencoder", "VAE", "independent columns"
     ]  # fmt: skip
     scores = result["methods"]
     assert scores["PCA"]["lost"] < 0.01 < scores["LSA"]["lost"] + 0.02 and scores["PCA"]["probe"] > 0.8

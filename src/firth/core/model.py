@@ -450,6 +450,14 @@ class Histories(NamedTuple):
 
 
 @runtime_checkable
+class HasHistories(Protocol):
+    """Has the history of each user."""
+
+    def histories(self) -> Mapping[str, Mapping[str, float]]:
+        """Return the items of each user with their values."""
+
+
+@runtime_checkable
 class Recommends(Protocol):
     """Recommends items to users."""
 
