@@ -170,6 +170,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             folder = random_folder(family, given.layers, Path(scratch))
             models.append({**row_of(family, folder, given, few, []), "real": False, "texts": len(few)})
+        write(given, models)  # after each, so that a run that is stopped keeps what it measured
     write(given, models)
 
 
