@@ -101,7 +101,7 @@ def test_evaluate_compression(call, folder):
     ]  # fmt: skip
     scores = result["methods"]
     assert scores["PCA"]["lost"] < 0.01 < scores["LSA"]["lost"] + 0.02 and scores["PCA"]["probe"] > 0.8
-    assert scores["VAE"]["two_sample_auc"] < scores["columns drawn alone"]["two_sample_auc"]
+    assert scores["VAE"]["two_sample_auc"] < scores["independent columns"]["two_sample_auc"]
     (folder / "gap.csv").write_text((folder / "t.csv").read_text() + "1,2,,x\n")
     gap = call(
         "evaluate", "compression", "gap.csv", "--dim", 1, "--label", "kind", "--columns", "a,b", "--epochs", 1, "--json"

@@ -19,7 +19,7 @@ from firth.core.embedding import EmbeddedTexts, check_texts
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
 from firth.core.model import Parts
-from firth.core.options import options_of
+from firth.core.options import build_settings, options_of
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix, Vectors
 from firth.data.vocabulary import Vocabulary
@@ -287,7 +287,7 @@ def stored_codes(arrays: Mapping[str, NDArray[Any]], width: Any, dim: int) -> Pr
 
 def method_of(args: FastTextArgs) -> WordOptions:
     """Return the options of Firth's FastText that are closest to a file's settings, which stay in `training`."""
-    method: Any = registry.method("fasttext")
+    method = registry.method("fasttext")
     options = {item.name: item for item in options_of(method)}
     settings = {
         "dim": args.dim,
@@ -304,7 +304,8 @@ def method_of(args: FastTextArgs) -> WordOptions:
     values["loss"] = next((name for name, other in LOSSES.items() if other == args.loss), "softmax")
     values["objective"] = next(name for name, other in OBJECTIVES.items() if other == args.model)
     # fastText splits at whitespace and keeps case.
-    fasttext_method: WordOptions = method(**values, tokenizer="whitespace", lowercase=False)
+    fasttext_method = build_settings(method, {**values, "tokenizer": "whitespace", "lowercase": False})
+    assert isinstance(fasttext_method, WordOptions)
     return fasttext_method
 
 
