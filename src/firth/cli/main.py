@@ -54,7 +54,7 @@ SECTIONS = {
         "corpus": "Make a corpus or describe one.",
         "tokenizer": "Train a subword tokenizer; encode and decode text.",
         "convert": "Convert vectors and models to other formats.",
-        "pooling": "Change how a BERT pools token vectors.",
+        "pooling": "Change how a model pools token or word vectors.",
         "methods": "List the methods that can be trained.",
         "demo": "Train on the documentation of Python and search it.",
         "completion": "Print the completion script of a shell.",
