@@ -78,7 +78,7 @@ def measure(data: Path, text: Path, dim: int) -> list[dict[str, Any]]:
 def page(rows: list[dict[str, Any]], dim: int) -> Iterator[str]:
     answered = rows[0]["analogies"].total.answered
     yield f"`python benchmarks/association.py DATA` on {machine()}, {time.strftime('%Y-%m-%d')}. 16.7M words of"
-    yield f"Wikipedia, 67,879 different ones, {dim} dimensions where nothing else is said; {answered:,} analogies."
+    yield f"Wikipedia, 67,879 distinct ones, {dim} dimensions unless stated otherwise; {answered:,} analogies."
     yield ""
     yield "| | seconds | analogies | semantic | syntactic | WS-353 | SimLex-999 |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"

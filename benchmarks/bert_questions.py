@@ -158,7 +158,7 @@ def mean(rows: Sequence[Figures]) -> Figures:
 
 def masks(laboratory: Laboratory) -> Iterator[str]:
     rows, scores = [], {}
-    for share, name in ((0.8, "80% [MASK], 10% random, 10% kept"), (1.0, "100% [MASK]")):
+    for share, name in ((0.8, "80% [MASK], 10% random, 10% unchanged"), (1.0, "100% [MASK]")):
         metrics = []
         for seed in laboratory.seeds:
             model, test_senses = (
@@ -175,11 +175,11 @@ def masks(laboratory: Laboratory) -> Iterator[str]:
             )
         scores[name] = mean(metrics)
         rows.append([name, *(percent(value) for value in scores[name].values())])
-    names = ["", "held-out masked tokens", "blanks filled", "a word that is seen is known", "senses told apart"]
+    names = ["", "held-out masked tokens", "blanks filled correctly", "visible word identified", "senses distinguished"]
     yield markdown_table(names, rows)
     ours, whole = scores.values()
     yield (
-        f"\nOf a word that is not masked, the net of 100% [MASK] says what it is {percent(whole['seen'])} of the time, "
+        f"\nThe network of 100% [MASK] identifies a word that is not masked {percent(whole['seen'])} of the time, "
         f"the one with 80/10/10 {percent(ours['seen'])}."
     )
 
@@ -201,8 +201,8 @@ def first_place(laboratory: Laboratory) -> Iterator[str]:
         ["BERT: sees both sides", percent(metrics["bert"]), percent(metrics["mean"])],
         ["GPT: sees what stands before", percent(metrics["gpt"]), percent(metrics["gpt_mean"])],
     ]
-    yield markdown_table(["same topic as the nearest sentence, by the vector of", "the first token", "all, mean"], rows)
-    yield "\nBy chance it is 12%."
+    yield markdown_table(["same topic as the nearest sentence, by", "the first token", "all, mean"], rows)
+    yield "\nBy chance: 12%."
 
 
 def layers(laboratory: Laboratory) -> Iterator[str]:
@@ -216,14 +216,14 @@ def layers(laboratory: Laboratory) -> Iterator[str]:
         topics = [topics_apart(layer, test_senses) for layer in vectors]
         scores.append(np.array([words, apart, topics]))
     metrics = np.mean(scores, axis=0)
-    names = ["the input (token + place)", *(f"layer {number}" for number in range(1, metrics.shape[1]))]
+    names = ["the input (token + position)", *(f"layer {number}" for number in range(1, metrics.shape[1]))]
     rows = [[name, *map(percent, metrics[:, number])] for number, name in enumerate(names)]
-    yield markdown_table(["the nearest other vector is of", "the same word", "its same sense", "the same topic"], rows)
+    yield markdown_table(["the nearest other vector has", "the same word", "its same sense", "the same topic"], rows)
 
 
 def next_sentences(laboratory: Laboratory) -> Iterator[str]:
     rows = []
-    for following, name in ((True, "masked tokens and next sentence"), (False, "masked tokens alone")):
+    for following, name in ((True, "masked tokens and next sentence"), (False, "masked tokens only")):
         metrics = []
         for seed in laboratory.seeds:
             model, test_senses = laboratory.bert(seed, next_sentence=following), laboratory.test_senses(seed)
@@ -243,7 +243,7 @@ def next_sentences(laboratory: Laboratory) -> Iterator[str]:
         rows.append([name, *("" if np.isnan(value) else percent(value) for value in averages.values())])
     names = [
         "held-out masked tokens",
-        "blanks filled",
+        "blanks filled correctly",
         "senses",
         "topic by [CLS]",
         "topic by the mean",
@@ -256,9 +256,9 @@ def page(laboratory: Laboratory, documents: int) -> Iterator[str]:
     yield "<!-- written by benchmarks/bert_questions.py -->"
     yield "<!-- begin about -->"
     yield (
-        f"{documents:,} documents of four sentences, a net of {SETTINGS['layers']} layers × {SETTINGS['dim']}, "
-        f"{laboratory.epochs} epochs, {len(laboratory.seeds)} seed(s), {ASKED} new sentences asked. A trivial answer, "
-        "the same for every sentence, fills 25% of the blanks and tells 50% of the senses."
+        f"{documents:,} documents of four sentences, a network of {SETTINGS['layers']} layers × {SETTINGS['dim']}, "
+        f"{laboratory.epochs} epochs, {len(laboratory.seeds)} seed(s), {ASKED} new test sentences. A trivial answer, "
+        "the same for every sentence, fills 25% of the blanks and identifies 50% of the senses."
     )
     yield "<!-- end about -->"
     for name, part in (("masks", masks), ("first", first_place), ("layers", layers), ("next", next_sentences)):

@@ -253,7 +253,7 @@ def page(folder: Path) -> Iterator[str]:
             f"{training['seconds']:.0f} s, size {results['size']} ({training['parameters'] / 1e6:.1f} M weights), "
             f"{training['steps']:,} steps at {training['tokens_per_second']:,.0f} tokens/s.\n"
         )
-        tasks = "SST-2 | MRPC (F1) | MRPC, folds | STS-B, last layer's mean | STS-B, chosen"
+        tasks = "SST-2 | MRPC (F1) | MRPC, folds | STS-B, last layer's mean | STS-B, selected"
         yield f"| | masked tokens | next sentence | {tasks} |"
         yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
         for name, row in results["rows"].items():
@@ -270,9 +270,9 @@ def page(folder: Path) -> Iterator[str]:
             for name, row in results["rows"].items()
             if all(key in row for key in CHOSEN) and name != WORDS
         ]
-        yield f"Chosen without the part that is told. {'; '.join(selected)}."
-        yield "MRPC's dev part has 398 pairs: a point is four of them. Its folds are those of the 3,551 pairs that the"
-        yield "way was chosen by, the best of all ways for each row.\n"
+        yield f"Pooling and layer selected on other data: {'; '.join(selected)}."
+        yield "MRPC's dev data has 398 pairs, so one point is four of them. The folds are those of the 3,551 pairs on"
+        yield "which pooling and layer were selected; each row has its best.\n"
 
 
 def main() -> None:
@@ -318,7 +318,7 @@ def main() -> None:
         rows: dict[str, dict[str, Any]] = {
             "most frequent": {"masked_accuracy": frequency(model, corpus, run), "next_accuracy": 0.5}
             | majority(arguments.data, arguments.examples),
-            "the net untrained": held_out(untrained, fresh, corpus, run),
+            "untrained network": held_out(untrained, fresh, corpus, run),
             WORDS: {},
             "BERT, trained": {name: metrics[name] for name in ("masked_accuracy", "next_accuracy") if name in metrics},
         }
@@ -329,7 +329,7 @@ def main() -> None:
         arguments.out.mkdir(parents=True, exist_ok=True)
         readers: dict[str, tuple[Embed, Together | None]] = {
             "BERT, trained": (reading(model), reading_pairs(model, device)),
-            "the net untrained": (reading(untrained), reading_pairs(untrained, device)),
+            "untrained network": (reading(untrained), reading_pairs(untrained, device)),
             WORDS: (lambda texts: {MEAN: np.asarray(words.embed(texts))}, None),
         }
         for name, (embed, together) in readers.items():

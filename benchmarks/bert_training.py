@@ -38,7 +38,7 @@ from firth.data.sentences import Sentences, read_sentences
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.training.device import peak_of
 from firth.training.optimizers import optimizer, rate_share
-from firth.transformers.bert_model import size_of
+from firth.transformers.bert_files import size_of
 from firth.transformers.bert_pretraining import Pretraining, make_tokenizer
 from firth.transformers.families.bert import BERT
 from firth.transformers.families.encoders import encoder_config, write_encoder
@@ -66,9 +66,9 @@ class Full(Pretraining):
 
 KINDS = {"full": Full, "text": Pretraining}
 PEERS = {
-    "transformers": "transformers without attention's dropout",
-    "comes": "transformers as it comes",
-    "unmasked": "the same, given no mask",
+    "transformers": "transformers without attention dropout",
+    "comes": "transformers, defaults",
+    "unmasked": "transformers, without mask",
 }
 
 
@@ -253,10 +253,10 @@ def net_of(method: Any, tokenizer: SubwordTokenizer) -> Any:
 
 
 def page(folder: Path) -> Iterator[str]:
-    yield "`python benchmarks/bert_training.py DATA`, on the machines named.\n"
+    yield "`python benchmarks/bert_training.py DATA`, on the machines given below.\n"
     for path in sorted(folder.glob("bert-training-*.json")):
         results = json.loads(path.read_text(encoding="utf-8"))
-        sizes = f"{results['size']}, {results['tokens']:,} tokens a step"
+        sizes = f"{results['size']}, {results['tokens']:,} tokens per step"
         yield f"{results['device']}, {sizes}, dropout {results['dropout']}:\n"
         yield f"| length | sequences | Firth tokens/s | {' | '.join(PEERS.values())} | Firth MFU |"
         yield "| ---: | --- | ---: | ---: | ---: | ---: | ---: |"
@@ -275,8 +275,9 @@ def page(folder: Path) -> Iterator[str]:
             yield (
                 f"Losses from the same weights on the same batches, length {curve['length']}, {curve['steps']} steps: "
                 f"{np.mean(ours[:tenth]):.3f} → {np.mean(ours[-tenth:]):.3f} (Firth), {np.mean(theirs[:tenth]):.3f} → "
-                f"{np.mean(theirs[-tenth:]):.3f} (transformers) over the first and the last tenth; a step's losses "
-                f"differ by {curve['apart']:.4f} on average, {curve['most_apart']:.4f} at most.\n"
+                f"{np.mean(theirs[-tenth:]):.3f} (transformers) in the first and the last tenth of the "
+                f"steps; the losses of a step differ by {curve['apart']:.4f} on average, "
+                f"{curve['most_apart']:.4f} at most.\n"
             )
 
 

@@ -109,7 +109,7 @@ def page(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> Iterator[
     yield f"`python benchmarks/classify.py DATA` on {machine()}, {time.strftime('%Y-%m-%d')}: 100 dimensions,"
     yield f"{arguments.threads} threads, the best time and the mean accuracy of {arguments.rounds} interleaved rounds."
     yield ""
-    yield "| | Firth s | fastText s | from file to model | epochs alone | accuracy Firth | fastText |"
+    yield "| | Firth s | fastText s | from file to model | epochs only | accuracy Firth | fastText |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     for row in rows:
         mine, other = row["firth"], row["fasttext"]
@@ -120,7 +120,7 @@ def page(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> Iterator[
             f"{ratios[1]} | {mine['accuracy']:.1%} | {other['accuracy']:.1%} |"
         )
     yield ""
-    yield "Seconds are from the file to the model. fastText splits the file anew in each epoch; Firth does it once."
+    yield "Seconds are from the file to the model. fastText splits the file in each epoch, Firth once."
 
 
 def main() -> None:

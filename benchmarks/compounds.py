@@ -117,11 +117,11 @@ def measure(data: Path, most: int, seed: int) -> dict[str, Any]:
 def page(results: dict[str, Any]) -> Iterator[str]:
     yield f"`python benchmarks/compounds.py DATA` on {results['machine']}, {results['date']}:"
     yield f"{results['words']:,} words of German speeches, {results['compounds']} compounds, one seed. Share of the ten"
-    yield "words nearest to a compound, by skip-gram on the whole text, that are found among"
+    yield "words nearest to a compound, by skip-gram on the whole text, that are also among"
     yield f"{results['candidates']:,} words (that model with another seed: {results['again']:.0%}):"
     yield from (
         "",
-        "| compound met | FastText | skip-gram | its head's vector instead |",
+        "| occurrences | FastText | skip-gram | vector of its head instead |",
         "| --- | ---: | ---: | ---: |",
     )
     for row in results["rows"]:

@@ -188,11 +188,11 @@ def draw(folder: Path) -> None:
 
 def tables_page(stats: dict[str, Any], threads: int) -> Iterator[str]:
     yield f"`python benchmarks/compression.py DATA` on {machine()}, {threads} threads, {time.strftime('%Y-%m-%d')}."
-    yield "Each method learned from four fifths of the rows; the figures are of the others."
+    yield "Each method was trained on four fifths of the rows; the metrics are those of the others."
     for name, part in stats.items():
         yield ""
         times = part.get("seeds", 1)
-        ways = f"mean of {times} divisions" if times > 1 else "one division"
+        ways = f"mean of {times} splits" if times > 1 else "one division"
         yield f"**{name}**: {part['rows']:,} rows, {part['columns']} columns; {ways}"
         yield ""
         yield part["table"]
@@ -201,7 +201,7 @@ def tables_page(stats: dict[str, Any], threads: int) -> Iterator[str]:
 def people_page(stats: dict[str, Any], threads: int) -> Iterator[str]:
     yield f"`python benchmarks/compression.py DATA` on {machine()}, {threads} threads, {time.strftime('%Y-%m-%d')}."
     yield f"Last.fm: {stats['pairs']:,} pairs of {stats['users']:,} users and {stats['items']:,} artists; mean of"
-    yield f"{stats['seeds']} seeds. Settings were chosen by a fifth of the training pairs."
+    yield f"{stats['seeds']} seeds. Settings were selected on a fifth of the training pairs."
     yield ""
     yield "| | recall@20 | NDCG@100 | MAP@10 | seconds of training |"
     yield "| --- | ---: | ---: | ---: | ---: |"

@@ -106,8 +106,8 @@ def context_page(results: dict[str, Any]) -> Iterator[str]:
     row = results["rows"][0]
     yield f"`python benchmarks/context.py DATA` on {results['machine']}, {results['date']}."
     yield f"The first {results['text']:,} words of Wikipedia; {results['model']}; at most {results['most']} contexts"
-    yield f"of each of {results['words']:,} words, {results['contexts']:,} in all, read in {results['seconds']:.0f} s."
-    yield f"Spearman's correlation on the {row['WS-353 pairs']} and {row['SimLex-999 pairs']} pairs that all answer:"
+    yield f"of each of {results['words']:,} words, {results['contexts']:,} in total, in {results['seconds']:.0f} s."
+    yield f"Spearman's correlation on {row['WS-353 pairs']} and {row['SimLex-999 pairs']} pairs that all models answer:"
     yield from ("", "| | WS-353 | SimLex-999 |", "| --- | ---: | ---: |")
     for row in results["rows"]:
         yield f"| {row['name']} | {row['WS-353']:.3f} | {row['SimLex-999']:.3f} |"
@@ -117,7 +117,7 @@ def context_page(results: dict[str, Any]) -> Iterator[str]:
 def senses_page(results: dict[str, Any]) -> Iterator[str]:
     layers = len(results["senses"][0]["same"])
     yield f"`python benchmarks/context.py DATA`, {results['model']}."
-    yield "Four sentences a word, two for each of two senses; 1 − cosine:"
+    yield "Four sentences per word, two for each of two senses; 1 − cosine:"
     yield from ("", f"| | {' | '.join(['layer 0', *map(str, range(1, layers))])} |", "| --- |" + " ---: |" * layers)
     for row in results["senses"]:
         for name, what in (("same", "one sense"), ("other", "two senses"), ("words", "other words")):

@@ -68,7 +68,7 @@ def tfidf(texts: list[str], rounds: int) -> Iterator[str]:
         theirs, mine = results["scikit-learn"], results["Firth"]
         order = [mine.vocabulary.ids[word] for word in peer.get_feature_names_out()]
         gap = abs(mine.matrix[:, order] - theirs).max()
-        shape = f"{theirs.shape[0]:,} × {theirs.shape[1]:,}, {theirs.nnz:,} not zero"
+        shape = f"{theirs.shape[0]:,} × {theirs.shape[1]:,}, {theirs.nnz:,} nonzero"
         if mine.matrix.nnz != theirs.nnz:
             shape += f" (Firth {mine.matrix.nnz:,})"
         ratio = best["scikit-learn"] / best["Firth"]
@@ -99,8 +99,8 @@ def lsa(texts: list[str], dim: int, rounds: int) -> Iterator[str]:
         yield f"| {name} | {best[name]:.2f} | {best[name] / best['Firth']:.1f}× | {error(components):.4f} |"
     yield ""
     mine = results["Firth"]
-    yield f"The error that Firth reports itself is {mine.error:.4f}, its bound on the operator norm of what is left out"
-    yield f"{mine.bound:.3f} (the last singular value kept is {mine.values[-1]:.3f})."
+    yield f"Firth reports the error {mine.error:.4f}, and bounds the operator norm of the residual by"
+    yield f"{mine.bound:.3f} (the last singular value is {mine.values[-1]:.3f})."
 
 
 def nearest(data: Path, asked: int, dim: int) -> Iterator[str]:
@@ -120,7 +120,7 @@ def nearest(data: Path, asked: int, dim: int) -> Iterator[str]:
     yield f"| nearest training document, {len(test):,} test documents | of the same newsgroup |"
     yield "| --- | ---: |"
     commonest = max(set(labels), key=labels.count)
-    yield f"| always the commonest group | {np.mean([label == commonest for label in truth]):.1%} |"
+    yield f"| always the most frequent group | {np.mean([label == commonest for label in truth]):.1%} |"
     for name, method in methods.items():
         model = method.fit(texts)
         hits = [model.neighbors(text, 1)[0].key for text in test]
@@ -144,7 +144,7 @@ def main() -> None:
     texts, _ = read(arguments.data / "documents" / "20news-train.jsonl.xz")
     lines = [f"`python benchmarks/counting_methods.py DATA` on {machine()}, {time.strftime('%Y-%m-%d')}. 20 newsgroups"]
     size = f"{len(texts):,} documents, {sum(map(len, texts)) / 1e6:.0f} MB"
-    lines += [f"(train): {size}. Taken in turns, the best of {arguments.rounds} rounds.", ""]
+    lines += [f"(train): {size}. Interleaved, the best of {arguments.rounds} rounds.", ""]
     lines += [*tfidf(texts, arguments.rounds), "", *lsa(texts, arguments.dim, arguments.rounds), ""]
     lines += [*nearest(arguments.data, arguments.asked, arguments.dim), ""]
     PAGE.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """Figures behind docs/decisions.md: parts that Firth wrote itself, beside the libraries that cover the same.
 
-    pip install bm25s rank-bm25 prometheus-client onnxscript      # peers; left out where they are not installed
+    pip install bm25s rank-bm25 prometheus-client onnxscript sentencepiece gguf  # peers; each may be missing
     python benchmarks/decisions.py
 
 Makes its own data: docstrings of the installed packages, and random matrices. Each pair is run in turns.
@@ -30,7 +30,16 @@ ROUNDS = 5
 def main() -> None:
     texts = [text for _, text in python_docstrings(["numpy", "scipy", "sklearn", "torch"])]
     print(f"{len(texts):,} docstrings\n")
-    for part in (safetensors, lambda: svd(texts), lambda: bm25(texts), prometheus, onnx, guard):
+    for part in (
+        safetensors,
+        lambda: svd(texts),
+        lambda: bm25(texts),
+        lambda: pieces(texts),
+        gguf,
+        prometheus,
+        onnx,
+        guard,
+    ):
         part()
         print()
 
@@ -132,6 +141,53 @@ def bm25(texts: list[str]) -> None:
     print(f"BM25, {len(queries)} queries over {len(texts):,} texts")
     for name, seconds in best(searches).items():
         print(f"  {name:<12} {seconds / len(queries) * 1e3:7.2f} ms a query")
+
+
+def pieces(texts: list[str]) -> None:
+    """A sentencepiece model is parsed; the library also builds its own tokenizer, which Firth does not need."""
+    if not importlib.util.find_spec("sentencepiece"):
+        return
+    import sentencepiece
+
+    from firth.data.sentencepiece_files import parse
+
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = f"{folder}/model"
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(texts[:5000]), model_prefix=prefix, vocab_size=8000, minloglevel=2
+        )
+        data = Path(f"{prefix}.model").read_bytes()
+    readers: dict[str, Callable[[], Any]] = {
+        "Firth": lambda: parse(data),
+        "sentencepiece": lambda: sentencepiece.SentencePieceProcessor(model_proto=data),
+    }
+    print(f"sentencepiece: a model of 8,000 tokens, {len(data) / 1e3:.0f} kB")
+    for name, took in best(readers).items():
+        print(f"  {name:<14} {took * 1000:6.1f} ms")
+
+
+def gguf() -> None:
+    """A GGUF file with a vocabulary of 100,000 tokens and 64 MB of weights is opened."""
+    if not importlib.util.find_spec("gguf"):
+        return
+    from gguf import GGUFReader, GGUFWriter
+
+    from firth.formats.gguf import read_gguf
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.gguf"
+        writer = GGUFWriter(path, "llama")
+        writer.add_array("tokenizer.ggml.tokens", [f"token {number}" for number in range(100_000)])
+        for number in range(16):
+            writer.add_tensor(f"blk.{number}.weight", np.zeros((1024, 1024), np.float32))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        print(f"GGUF: a file of {path.stat().st_size / 1e6:.0f} MB is opened")
+        readers: dict[str, Callable[[], Any]] = {"Firth": lambda: read_gguf(path), "gguf": lambda: GGUFReader(path)}
+        for name, took in best(readers).items():
+            print(f"  {name:<8} {took * 1000:6.0f} ms")
 
 
 def prometheus() -> None:

@@ -83,7 +83,7 @@ def speeds(embeds: dict[str, tuple[Embed, int]], texts: list[str], rounds: int) 
 def page(results: dict[str, Any]) -> str:
     teacher = results["speed"]["teacher, Firth"]
     lines = [
-        "| model | STS-B dev | STS-B test | texts/s | × teacher | made in |",
+        "| model | STS-B dev | STS-B test | texts/s | × teacher | distilled in |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for name, quality in results["quality"].items():
@@ -99,13 +99,13 @@ def page(results: dict[str, Any]) -> str:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     other = results["speed"].get("teacher, sentence-transformers")
-    beside = f" The teacher by sentence-transformers: {other:,.0f} texts/s." if other else ""
+    beside = f" The teacher with sentence-transformers: {other:,.0f} texts/s." if other else ""
     lines += [
         "",
         f"Spearman's ρ × 100. Speed: sentences of {results['tokens_per_text']:.0f} tokens, {results['cores']} cores "
         f"({results['machine']}).{beside} Fitted to {results['texts']:,} sentences of wiki-raw; "
-        "the teacher's part of that "
-        f"was on {results['device']}; `benchmarks/distil.py`.",
+        "the teacher ran "
+        f"on {results['device']}; `benchmarks/distil.py`.",
         "",
     ]
     return "\n".join(lines)
@@ -127,13 +127,13 @@ def main() -> None:
     with lzma.open(given.data / "text/wiki-raw.txt.xz", "rt", encoding="utf-8") as file:
         corpus = firth.Corpus([line.strip() for line in file if line.strip() and not line.startswith("=")])
     made: dict[str, float] = {}
-    alone, made["Firth, tokens alone"] = timed(lambda: firth.Distil(dim=given.dim).fit(None, run, teacher))
+    alone, made["Firth, tokens only"] = timed(lambda: firth.Distil(dim=given.dim).fit(None, run, teacher))
     fitted, made["Firth, fitted"] = timed(
         lambda: firth.Distil(dim=given.dim, texts=given.texts).fit(corpus, run, teacher)
     )
     embeds: dict[str, tuple[Embed, int]] = {
         "teacher, Firth": (lambda texts: teacher.embed(texts, device="cpu"), PART),
-        "Firth, tokens alone": (alone.embed, 1),
+        "Firth, tokens only": (alone.embed, 1),
         "Firth, fitted": (fitted.embed, 1),
     }
     if not given.no_peer:

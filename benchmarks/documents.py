@@ -44,7 +44,7 @@ THREADS, DIM, INFERRED = 2, 100, 10_000
 DOCUMENT = 230  # words
 NEWS_EPOCHS = 10  # epochs of the speed test on the newsgroups: a single one is too short to time
 MODES = {"dbow": {}, "dbow with words": {"train_words": True}, "dm": {"mode": "dm"}}
-NAMED = ("Firth", "gensim", "gensim, half the rate")
+NAMED = ("Firth", "gensim", "gensim, half the learning rate")
 NEWS, LARGE = "20 newsgroups", "20 newsgroups and Wikipedia"
 
 
@@ -146,7 +146,7 @@ def measure_quality(texts: Texts, seeds: int, epochs: int, modes: list[str]) -> 
             row["Firth infers"].append(seconds)
             documents, inferred, halved, seconds = gensim_vectors(texts, mode, seed, epochs)
             row["gensim"].append(probe(documents, truth[0], inferred[: len(truth[1])], truth[1]))
-            row["gensim, half the rate"].append(probe(documents, truth[0], halved, truth[1]))
+            row["gensim, half the learning rate"].append(probe(documents, truth[0], halved, truth[1]))
             row["gensim infers"].append(seconds)
             print(f"seed {seed}: {json.dumps(row)}", file=sys.stderr)
         rows.append(row)
@@ -177,7 +177,7 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     yield f"{DIM} dimensions, {THREADS} threads; Wikipedia is cut into documents of 230 words."
     if "speed" in results:
         rounds = f"rounds, of which the best counts: {results['rounds']}"
-        yield f"Speed: one epoch, {NEWS_EPOCHS} of the newsgroups alone; {rounds}."
+        yield f"Speed: one epoch, {NEWS_EPOCHS} for the newsgroups alone; {rounds}."
         yield from (
             "",
             "| training | Firth, words/s | gensim, words/s | Firth is faster by |",
@@ -190,9 +190,9 @@ def page(results: dict[str, Any]) -> Iterator[str]:
         seeds = len(results["quality"][0]["Firth"])
         yield from (
             "",
-            f"20 newsgroups, {results['epochs']} epochs of training and of inference, seeds: {seeds}. Share of the",
+            f"20 newsgroups, {results['epochs']} epochs of training and of inference; seeds: {seeds}. Share of the",
         )
-        yield "test texts whose group a logistic regression names that learned from the training texts' vectors:"
+        yield "test texts whose group is predicted correctly by a logistic regression on the training texts' vectors:"
         yield from ("", f"| | {' | '.join(NAMED)} |", "| --- | ---: | ---: | ---: |")
         for row in results["quality"]:
             yield f"| {row['mode']} | {' | '.join(f'{statistics.mean(row[name]):.1%}' for name in NAMED)} |"

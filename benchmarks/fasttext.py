@@ -61,7 +61,7 @@ def speed_rows() -> dict[str, dict[str, Callable[[Path], float]]]:
     return {
         "skip-gram": {
             "Firth": firth_speed(method(epochs=1)),
-            "Firth, shared noise words": firth_speed(method(epochs=1, share_negatives=True)),
+            "Firth, shared negative samples": firth_speed(method(epochs=1, share_negatives=True)),
             "Firth, deterministic": firth_speed(method(epochs=1), deterministic=True),
             "Firth, 1 thread": firth_speed(method(epochs=1), threads=1),
             "fastText": peer_speed("fasttext", "skipgram"),
@@ -146,7 +146,7 @@ def same_bytes(path: Path, work: Path) -> bool | None:
 def page(results: dict[str, Any]) -> Iterator[str]:
     yield f"`python benchmarks/fasttext.py DATA` on {results['machine']}, {results['date']}; n-grams of 3 to 6."
     if "speed" in results:
-        yield f"\nOne epoch over {results['words']:,} words, {THREADS} threads, 100d, window 5, 5 noise words:\n"
+        yield f"\nOne epoch over {results['words']:,} words, {THREADS} threads, 100d, window 5, 5 negative samples:\n"
         yield "| | words/s | Firth is faster by |"
         yield "| --- | ---: | ---: |"
         for row in results["speed"]:
@@ -165,8 +165,8 @@ def page(results: dict[str, Any]) -> Iterator[str]:
         for row in results["codes"]:
             yield f"| {row['name']} | {row['bytes']:,} | {row['error']:.2%} | {row['seconds']:.1f} |"
     if results.get("lid176") is not None:
-        same = "the same bytes" if results["lid176"] else "OTHER BYTES"
-        yield f"\nlid.176.ftz, fastText's released model of languages, read and written again: {same}."
+        same = "identical bytes" if results["lid176"] else "OTHER BYTES"
+        yield f"\nlid.176.ftz, fastText's published language model, read and written by Firth: {same}."
 
 
 def main() -> None:

@@ -230,9 +230,9 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     yield f"{time.strftime('%Y-%m-%d')}."
     sentences = [(name, results[key]) for name in NAMES for key in (name, f"{name}-dev") if key in results]
     if sentences:
-        yield "Figures on dev data; seconds of all tries of both ways to pool."
+        yield "Metrics on dev data; seconds of all trials with both poolings."
         yield ""
-        yield "| task | figure | aimed at | chosen by | pool | best rate | tries each | s | texts/s |"
+        yield "| task | metric | target | selected on | pooling | best learning rate | trials each | s | texts/s |"
         yield "| --- | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: |"
     for name, outcome in sentences:
         tries = outcome["options"]["restarts"] * len((outcome["options"]["learning_rates"] or "1").split(","))
@@ -244,16 +244,16 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     if "features" in results:
         outcome = results["features"]
         yield ""
-        yield f"Frozen, on a CPU: vectors of {outcome['rows']:,} rows of SST-2 and a logistic regression: accuracy"
+        yield f"Frozen network on a CPU, vectors of {outcome['rows']:,} rows of SST-2, logistic regression: accuracy"
         accuracy, aim = 100 * outcome["accuracy"], 100 * outcome["aim"]
-        yield f"{accuracy:.1f} (aimed at {aim:.0f}), {outcome['seconds']:.0f} s in all."
+        yield f"{accuracy:.1f} (target {aim:.0f}), {outcome['seconds']:.0f} s in total."
     if "squad" in results:
         outcome = results["squad"]
         yield ""
-        yield "SQuAD 1.1, a part of its training data (11,877 questions), all of its dev data. Figures are means over"
-        yield f"{len(outcome['firth']['rounds'])} seeds, times the best of them:"
+        yield "SQuAD 1.1, part of its training data (11,877 questions), all of its dev data. Metrics are means over"
+        yield f"{len(outcome['firth']['rounds'])} seeds, times the best:"
         yield ""
-        yield "| | exact match | F1 | s of training | windows/s | s to answer |"
+        yield "| | exact match | F1 | s to train | windows/s | s to predict |"
         yield "| --- | ---: | ---: | ---: | ---: | ---: |"
         for who in ("firth", "transformers"):
             one = outcome[who]

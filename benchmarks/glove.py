@@ -87,9 +87,9 @@ def quality(data: Path, model: firth.Model) -> dict[str, float]:
 
 def page(data: Path, tokens: Tokens, threads: int, rounds: int, epochs: int) -> Iterator[str]:
     yield f"`python benchmarks/glove.py DATA` on {machine()}, {time.strftime('%Y-%m-%d')}. {len(tokens.ids):,} words of"
-    yield f"Wikipedia, {len(tokens.vocabulary):,} different ones; window {WINDOW}, both sides, harmonic."
+    yield f"Wikipedia, {len(tokens.vocabulary):,} distinct ones; window {WINDOW}, both sides, harmonic."
     yield ""
-    yield "| counting | seconds | pairs of places/s | records |"
+    yield "| counting | seconds | pairs of positions/s | records |"
     yield "| --- | ---: | ---: | ---: |"
     for row in counting(tokens, threads, rounds):
         pairs = len(tokens.ids) * 2 * WINDOW / row["seconds"]
@@ -105,7 +105,7 @@ def page(data: Path, tokens: Tokens, threads: int, rounds: int, epochs: int) -> 
     result = quality(data, model)
     yield ""
     yield f"Loss of the epochs 1 to {epochs}: {', '.join(losses)}."
-    yield f"{model.training['seconds']:.0f} s in all. The most memory the process had, mapped files among it:"
+    yield f"{model.training['seconds']:.0f} s in total. Peak memory of the process, including mapped files:"
     yield f"{human(memory())}B."
     yield ""
     yield "| analogies | semantic | syntactic | WS-353 | SimLex-999 |"

@@ -209,11 +209,11 @@ def attention(device: str) -> dict[str, Any]:
 def page(folder: Path) -> Iterator[str]:
     """docs/results/gpt.md: the parts that were run, on a GPU or a CPU."""
     result = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("gpt-*.json"))}
-    yield "`python benchmarks/gpt.py DATA`, on the machines named.\n"
+    yield "`python benchmarks/gpt.py DATA`, on the machines given below.\n"
     rows = [result[name] | {"name": name} for name in result if "shakespeare" in name]
     if rows:
         yield "Characters of Shakespeare (1.1 MB, the last tenth held out):\n"
-        yield "| | held-out loss | s to learn | parameters | characters/s |"
+        yield "| | held-out loss | s to train | parameters | characters/s |"
         yield "| --- | ---: | ---: | ---: | ---: |"
         for row in rows:
             where = "one H200" if row["name"].endswith("cuda") else "2 cores"
@@ -234,7 +234,7 @@ def page(folder: Path) -> Iterator[str]:
         if "generation" in name:
             speed = row["tokens_per_second"]
             yield (
-                f"Greedy writing on a CPU, 6 layers × 384, one text: Firth {speed['firth']:,.0f} tokens/s, "
+                f"Greedy generation on a CPU, 6 layers × 384, one text: Firth {speed['firth']:,.0f} tokens/s, "
                 f"transformers {speed['transformers']:,.0f} ({row['ratio']:.2f}×), "
                 f"{'the same tokens' if row['equal'] else 'other tokens'}.\n"
             )

@@ -44,8 +44,8 @@ CHECKED = 20_000  # tokens that the GPU and the CPU are compared on
 PARTS = ("check", "graphs", "tiles", "skipgram", "programs", "dims", "torch", "whole", "cbow", "cpu", "gensim")
 ANYWHERE = ("cpu", "gensim")  # parts that need no GPU
 KEPT = (
-    "reading_seconds", "starting_seconds", "preparing_seconds", "seconds", "kernel_seconds", "laying_seconds",
-    "walking_seconds", "words_per_second", "kernel_words_per_second", "pairs_per_second", "bytes_per_second",
+    "reading_seconds", "startup_seconds", "preparing_seconds", "seconds", "kernel_seconds", "preparation_seconds",
+    "walk_seconds", "words_per_second", "kernel_words_per_second", "pairs_per_second", "bytes_per_second",
     "bandwidth", "bandwidth_share", "programs", "loss", "device",
 )  # fmt: skip
 

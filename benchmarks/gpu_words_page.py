@@ -36,7 +36,7 @@ def words_table(rows: dict[str, Any]) -> Iterator[str]:
 
 
 def speed_table(rows: dict[str, Any]) -> Iterator[str]:
-    yield "| | words/s in the kernel | pairs/s | bytes/s | of the card's bandwidth |"
+    yield "| | words/s in the kernel | pairs/s | bytes/s | share of the GPU's bandwidth |"
     yield "| --- | ---: | ---: | ---: | ---: |"
     for name, row in rows.items():
         cells = [
@@ -47,10 +47,10 @@ def speed_table(rows: dict[str, Any]) -> Iterator[str]:
 
 
 def graph_table(rows: dict[str, Any]) -> Iterator[str]:
-    yield "| | edges to vectors | of it training | walking | Macro-F1 | Micro-F1 |"
+    yield "| | from edges to vectors | training | walks | Macro-F1 | Micro-F1 |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
     for name, row in rows.items():
-        times = [cell([row], key, "{:.3f} s") for key in ("total_seconds", "seconds", "walking_seconds")]
+        times = [cell([row], key, "{:.3f} s") for key in ("total_seconds", "seconds", "walk_seconds")]
         scores = [cell([row], key, "{:.3f}") for key in ("macro", "micro")]
         yield f"| {name} | {' | '.join(times + scores)} |"
 
@@ -89,11 +89,11 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     rows = results.get("skipgram", {})
     card = next((row["device"] for row in rows.values() if "kernel_seconds" in row and "device" in row), "a GPU")
     yield f"`python benchmarks/gpu_words.py DATA` on {card}, {results['date']}; CPU: {results['machine']}."
-    yield "16.9M words, 5 epochs, 128 dimensions, window 5, 5 noise words; means over seeds, of times the median."
-    yield "Words are those of the text, those that subsampling leaves out among them. A time from text to vectors"
-    yield "begins with a file that has been read before (its words are in the cache), in a process that has used the"
-    yield "card before. gensim ran on two cores of another machine. Plain torch takes 256 windows at once; with 1,024"
-    yield "it made 3M words/s, but two of three seeds went astray (analogies 3% and 28%)."
+    yield "16.9M words, 5 epochs, 128 dimensions, window 5, 5 negative samples; means over seeds, median times."
+    yield "Words are those of the text, including those dropped by subsampling. A time from text to vectors"
+    yield "begins with a file that has been read before (its words are cached), in a process that has already used"
+    yield "the GPU. gensim ran on two cores of another machine. Plain torch processes 256 windows at once; with 1,024"
+    yield "it made 3M words/s, but two of three seeds diverged (analogies 3% and 28%)."
     yield from ("", "Skip-gram:", "", *words_table(rows), "")
     whole = [f"{name} {row['total_seconds']:.1f} s" for name, row in results.get("whole", {}).items()]
     yield from (f"From the start of a new process to the vectors: {'; '.join(whole)}.", "") if whole else ()
@@ -113,12 +113,12 @@ def page(results: dict[str, Any]) -> Iterator[str]:
         )
     if "dims" in results:
         yield "By dimension (window 5) and window (128 dimensions). Bytes are those of the rows that windows read and"
-        yield from ("add to, most of which a cache holds:", "", *speed_table(results["dims"]), "")
+        yield from ("add to, most of which are in a cache:", "", *speed_table(results["dims"]), "")
     if "tiles" in results:
-        yield from ("By how many windows share a tile:", "", *speed_table(results["tiles"]), "")
+        yield from ("By the number of windows per tile:", "", *speed_table(results["tiles"]), "")
     if "graphs" in results:
-        yield "Node2Vec on BlogCatalog (10,312 nodes, 333,983 edges; 10 walks of 80 nodes, window 10, 10 noise nodes);"
-        yield from ("the first run starts the card and compiles:", "", *graph_table(results["graphs"]), "")
+        yield "Node2Vec on BlogCatalog (10,312 nodes, 333,983 edges; 10 walks of 80 nodes, window 10, 10 negative"
+        yield from ("samples); the first run starts the GPU and compiles:", "", *graph_table(results["graphs"]), "")
 
 
 def write_page(results: dict[str, Any]) -> None:

@@ -143,8 +143,8 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     yield f"`python benchmarks/graphs.py DATA` on {setup};"
     rounds = [len(row["seconds"]) for row in results["rows"]]
     times = f"{min(rounds)} to {max(rounds)} rounds" if min(rounds) < max(rounds) else f"rounds: {rounds[0]}"
-    yield f"In turns, {times}, {results['splits']} splits each, half of the nodes labelled."
-    yield "Unseen: Macro-F1 on the half of the labelled nodes by which no default was chosen."
+    yield f"Interleaved; {times}, {results['splits']} splits each, half of the nodes labeled."
+    yield "Unseen: Macro-F1 on the half of the labeled nodes that no default was selected on."
     yield ""
     yield "| graph | walks | program | seconds | Firth is faster by | Macro-F1 | Micro-F1 | unseen |"
     yield "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |"

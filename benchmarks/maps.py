@@ -126,7 +126,7 @@ def ask(job: dict[str, Any], threads: int) -> dict[str, Any]:
 def page(results: dict[str, Any]) -> Iterator[str]:
     yield f"`python benchmarks/maps.py DATA` on {results['machine']}, {results['date']}; word vectors:"
     yield ""
-    yield "| points | map | by | seconds | of the 10 nearest kept | trustworthiness |"
+    yield "| points | map | by | seconds | of the 10 nearest preserved | trustworthiness |"
     yield "| ---: | --- | --- | ---: | ---: | ---: |"
     for name, stats in results["found"].items():
         count, method, way = name.split("/")

@@ -183,7 +183,7 @@ def large(work: Path, users: int, threads: int, rounds: int) -> dict[str, Any]:
 def quality_page(outcome: dict[str, Any]) -> Iterator[str]:
     size = outcome["size"]
     yield f"`python benchmarks/people.py DATA`, {time.strftime('%Y-%m-%d')}. Last.fm: {size['pairs']:,} pairs of"
-    yield f"{size['users']:,} users and {size['items']:,} artists to learn from; {DIM} dimensions; mean of"
+    yield f"{size['users']:,} users and {size['items']:,} artists; {DIM} dimensions; mean of"
     yield f"{outcome['seeds']} seeds."
     yield ""
     yield "| | recall@20 | NDCG@100 | MAP@10 | ms an iteration |"
@@ -198,10 +198,10 @@ def speed_page(outcome: dict[str, Any]) -> Iterator[str]:
     yield f"`python benchmarks/people.py DATA` on {machine()}, " + (
         f"{outcome['threads']} threads, {time.strftime('%Y-%m-%d')}."
     )
-    yield f"The invented world: {size['pairs']:,} pairs of {size['users']:,} users and {size['items']:,} items. Loss:"
-    yield "what ALS minimises, after 5 iterations, for each pair."
+    yield f"The synthetic corpus: {size['pairs']:,} pairs of {size['users']:,} users and {size['items']:,} items. Loss:"
+    yield "the objective of ALS per pair, after 5 iterations."
     yield ""
-    yield "| ALS | dimensions | seconds an iteration | memory | loss |"
+    yield "| ALS | dimensions | seconds per iteration | memory | loss |"
     yield "| --- | ---: | ---: | ---: | ---: |"
     for row in rows:
         cells = f"{row['iteration']:.2f} | {human(row['memory'])}B | {row['loss']:.4f}"

@@ -35,11 +35,11 @@ plot variance lsa -o variance.png
 plot zipf world.txt -o zipf.png
 plot tree world.txt -o tree.png
 plot loss words -o loss.png
-plot places -o places.png
-plot places minilm -n 128 -o places-bert.png
-attention minilm FLUFFY --layer 1 --no-marks -o attention.png
-attention minilm FLUFFY -o heads.png
-senses minilm RIVER CENTRAL --word bank -o senses.png
+plot positions -o positions.png
+plot positions minilm -k 128 -o positions-bert.png
+inspect attention minilm FLUFFY --layer 1 --no-special-tokens -o attention.png
+inspect attention minilm FLUFFY -o heads.png
+inspect senses minilm RIVER CENTRAL --word bank -o senses.png
 """
 
 

@@ -115,7 +115,7 @@ def huffman(lab: Laboratory) -> Iterator[str]:
         share = weights / weights.sum()
         path, entropy = float(share @ lengths), float(-share @ np.log2(share))
         rows.append([name, f"{path:.2f}", f"{entropy:.2f}", f"{flat:.2f}", f"{1 - path / flat:.0%}"])
-    header = ["steps a word", "Huffman", "entropy", "log₂V", "saved"]
+    header = ["steps per word", "Huffman", "entropy", "log₂V", "saved"]
     yield f"A vocabulary of {len(counts):,} words:"
     yield markdown_table(header, rows, numbers=range(1, 5))
     losses = {f"skip-gram, {loss}": lab.skipgram(loss=loss) for loss in ("negative", "hierarchical")}
@@ -123,7 +123,7 @@ def huffman(lab: Laboratory) -> Iterator[str]:
     yield lab.table("method, loss", losses)
     quick, tree = losses["skip-gram, negative"], losses["skip-gram, hierarchical"]
     yield (
-        f"The tree's epoch takes {tree.seconds / quick.seconds:.1f} times as long as five noise words' "
+        f"An epoch with the tree takes {tree.seconds / quick.seconds:.1f} times as long as with five negative samples "
         f"and answers {points(tree.total, quick.total)} of the questions."
     )
     yield softmax_time(lab, tree)
@@ -137,7 +137,7 @@ def softmax_time(lab: Laboratory, tree: Scores) -> str:
     exact = seconds / SOFTMAX_TOKENS * 1e6
     times = exact / (tree.seconds / len(lab.tokens.ids) * 1e6)
     return (
-        f"The exact softmax over {len(model.vectors):,} words takes {exact:,.0f} processor seconds for a million "
+        f"The exact softmax over {len(model.vectors):,} words takes {exact:,.0f} CPU seconds per million "
         f"words, {times:,.0f} times as long as the tree."
     )
 
@@ -155,7 +155,7 @@ def subsampling(lab: Laboratory) -> Iterator[str]:
     ]
     header = ["subsample", "words kept", *lab.header]
     yield markdown_table(header, body, numbers=range(1, len(header)))
-    yield "How much of a word is kept, from the most frequent word on:"
+    yield "Share of a word's occurrences that is kept, by frequency rank:"
     ranks = [rank for rank in (0, 1, 9, 99, 999, 9999) if rank < len(counts)]
     words = [
         [
@@ -188,10 +188,10 @@ def window(lab: Laboratory) -> Iterator[str]:
 def negatives(lab: Laboratory) -> Iterator[str]:
     """What do shared negatives change?"""
     models = {"shared by a window": lab.skipgram(), "fresh for each pair": lab.skipgram(share_negatives=False)}
-    yield lab.table("noise words", models)
+    yield lab.table("negative samples", models)
     shared, fresh = models.values()
     yield (
-        f"Sharing makes an epoch {fresh.seconds / shared.seconds:.1f} times as quick and answers "
+        f"With shared samples an epoch is {fresh.seconds / shared.seconds:.1f} times as fast and answers "
         f"{points(shared.total, fresh.total)} of the questions."
     )
 
@@ -248,7 +248,7 @@ def laboratory(settings: argparse.Namespace, folder: Path) -> tuple[Laboratory, 
         write_analogies(folder / "questions.txt", world.analogies())
         questions = firth.evaluate.read_questions(folder / "questions.txt")
         pairs = {"topics": [firth.evaluate.Pair(*pair) for pair in world.similarities()]}
-        source = "the invented world (seed 1)"
+        source = "the synthetic corpus (seed 1)"
     else:
         text = beginning(settings.text, settings.words, folder) if settings.words else settings.text
         tokens = read_tokens(text, min_count=5)
@@ -258,7 +258,7 @@ def laboratory(settings: argparse.Namespace, folder: Path) -> tuple[Laboratory, 
     lab = Laboratory(tokens, questions, pairs, settings.seeds, base)
     seeds = "one seed" if settings.seeds == 1 else f"the mean of {settings.seeds} seeds"
     options = ", ".join(f"{name}={value}" for name, value in base.items())
-    return lab, f"{tokens.raw_tokens:,} words of {source}; {options}, other options as they are by default; {seeds}."
+    return lab, f"{tokens.raw_tokens:,} words of {source}; {options}, other options at their defaults; {seeds}."
 
 
 def beginning(path: Path, words: int, folder: Path) -> Path:
@@ -277,7 +277,7 @@ def beginning(path: Path, words: int, folder: Path) -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("text", type=Path, nargs="?", help="a text; none = the invented world")
+    parser.add_argument("text", type=Path, nargs="?", help="a text; none = the synthetic corpus")
     parser.add_argument("questions", type=Path, nargs="?", help="analogies in the questions-words format")
     parser.add_argument("pairs", type=Path, nargs="*", help="files of word pairs with scores")
     parser.add_argument("--words", type=int, default=0, help="take only so many words from the text's beginning")

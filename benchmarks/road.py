@@ -65,7 +65,7 @@ def steps(base: dict[str, Any]) -> list[Step]:
         Step("counts", f"{documents}: how often a word stands in each", words_of(firth.Counts(**base))),
         Step("tf-idf", "common words count less", words_of(firth.TfIdf(**base))),
         Step("LSA, 300", "short, dense vectors by SVD", words_of(firth.LSA(**base, dim=300))),
-        Step("pair counts", "neighbours as contexts (window 5)", raw_pairs),
+        Step("pair counts", "neighbors as contexts (window 5)", raw_pairs),
         Step("PMI", "more than chance would have it, in bits", pairs("pmi")),
         Step("PPMI", "negative values, which are unreliable, become 0", pairs("ppmi")),
         Step("NPMI", "rare pairs are held back", pairs("npmi")),
@@ -77,7 +77,7 @@ def steps(base: dict[str, Any]) -> list[Step]:
         ),
         Step(
             "skip-gram, 100",
-            "no counts: each word predicts its neighbours",
+            "no counts: each word predicts its neighbors",
             vectors_of(firth.SkipGram(**base, dim=100)),
         ),
     ]
@@ -111,7 +111,7 @@ def main() -> None:
         alike = evaluate.word_similarity(vectors, pairs)
         right = evaluate.analogies(vectors, questions, restrict=arguments.vocabulary).total
         size = (
-            f"{vectors.sparse.nnz / len(vectors):,.0f} not zero" if isinstance(vectors, SparseVectors) else vectors.dim
+            f"{vectors.sparse.nnz / len(vectors):,.0f} nonzero" if isinstance(vectors, SparseVectors) else vectors.dim
         )
         rho = "–" if alike.spearman != alike.spearman else f"{alike.spearman:.3f}"
         lines.append(f"| {step.name} | {step.says} | {size} | {rho} | {right.accuracy:.1%} | {seconds:.1f} |")

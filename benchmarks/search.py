@@ -190,7 +190,7 @@ def page(stats: dict[str, Any]) -> Iterator[str]:
     exact, near, texts = stats["exact"], stats["approximate"], stats["texts"]
     yield f"`python benchmarks/search.py` on {machine()}, {stats['threads']} threads, {time.strftime('%Y-%m-%d')}."
     yield ""
-    yield f"Exact, {stats['rows']:,} × {stats['dim']}, the nearest {K} by cosine; milliseconds of a call:"
+    yield f"Exact, {stats['rows']:,} × {stats['dim']}, the nearest {K} by cosine; milliseconds per call:"
     yield ""
     yield "| | 1 query | NumPy's time ÷ this | 100 queries | NumPy's time ÷ this | recall@10 |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
@@ -201,8 +201,8 @@ def page(stats: dict[str, Any]) -> Iterator[str]:
             cells += [f"{row['seconds'][batch] * 1000:.2f}", f"{ratio:.2f}"]
         yield f"| {name} | {' | '.join(cells)} | {row['recall']:.4f} |"
     yield ""
-    yield f"Approximate, the same rows; {CONNECTIONS} connections, {ADDING} candidates when a row is added, {SEARCHING}"
-    yield "when asked:"
+    yield f"Approximate, the same rows; {CONNECTIONS} connections, {ADDING} candidates when building, {SEARCHING}"
+    yield "when searching:"
     yield ""
     yield "| | recall@10 | queries/s, one at a time | queries/s, 100 at a time | seconds to build | memory added |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
@@ -210,9 +210,9 @@ def page(stats: dict[str, Any]) -> Iterator[str]:
         rates = [human(int(batch) / seconds) for batch, seconds in row["seconds"].items()]
         yield f"| {name} | {row['recall']:.4f} | {' | '.join(rates)} | {row['build']:.1f} | {human(row['memory'])}B |"
     yield ""
-    yield f"{texts['texts']:,} sentences of the invented world, {texts['dim']} dimensions: embedded and indexed by"
+    yield f"{texts['texts']:,} sentences of the synthetic corpus, {texts['dim']} dimensions: embedded and indexed by"
     yield f"`firth index` in {texts['seconds']:.0f} s with at most {human(texts['memory'])}B of memory (the bound is"
-    yield f"{human(BOUND)}B); the index has {human(texts['bytes'])}B and opens in {texts['open'] * 1000:.0f} ms."
+    yield f"{human(BOUND)}B); the index takes {human(texts['bytes'])}B and opens in {texts['open'] * 1000:.0f} ms."
 
 
 def main() -> None:

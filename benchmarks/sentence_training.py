@@ -155,7 +155,7 @@ def row(
 
 def page(rows: list[dict[str, Any]], nested: dict[str, dict[str, float]]) -> str:
     lines = [
-        "| start, and what it learns from | texts | test before | test after | seconds |",
+        "| start, and training data | texts | test before | test after | seconds |",
         "| --- | --- | --- | --- | --- |",
     ]
     for result in rows:

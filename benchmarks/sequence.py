@@ -111,7 +111,7 @@ def speed_page(rows: list[dict[str, Any]]) -> Iterator[str]:
     for title, some in (("One sequence:", [row for row in rows if row["batch"] == 1]), ("Full batches:", rows)):
         yield title
         yield ""
-        yield "| places | sequences | LSTM, µs a token | Transformer, µs a token | LSTM / Transformer |"
+        yield "| positions | sequences | LSTM, µs per token | Transformer, µs per token | LSTM / Transformer |"
         yield "| ---: | ---: | ---: | ---: | ---: |"
         longest = max(row["length"] for row in rows)
         for row in some:
@@ -169,8 +169,8 @@ def recall_page(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         yield f"| {row['distance']:,} | {row['LSTM']:.0%} | {row['Transformer']:.0%} |"
     yield ""
-    yield f"({rows[0]['steps']:,} steps each. A key and its value, then noise of this length, then the key. By chance"
-    yield f"{1 / (WORDS // 3):.0%} are right. One seed, rates .001 (Transformer) and .003 (LSTM), not tuned.)"
+    yield f"({rows[0]['steps']:,} steps each. A key and its value, then random tokens of this length, then the key. By"
+    yield f"chance {1 / (WORDS // 3):.0%} are correct. One seed, rates .001 (Transformer) and .003 (LSTM), not tuned.)"
 
 
 # ---- scores ----
@@ -220,7 +220,7 @@ def scores(device: str) -> list[dict[str, Any]]:
 
 
 def scores_page(rows: list[dict[str, Any]]) -> Iterator[str]:
-    yield "| places | scores written out | | fused kernel | |"
+    yield "| positions | reference implementation | | fused kernel | |"
     yield "| ---: | ---: | ---: | ---: | ---: |"
     for row in rows:
         cells = [
@@ -229,7 +229,7 @@ def scores_page(rows: list[dict[str, Any]]) -> Iterator[str]:
         ]
         yield f"| {row['places']:,} | {' | '.join(cells)} |"
     yield ""
-    yield "(One causal attention of 8 heads × 64, one sequence, forward and back; memory beyond what was held before.)"
+    yield "(One causal attention of 8 heads × 64, one sequence, forward and backward; additional memory.)"
 
 
 PARTS: dict[str, tuple[Callable[[str], list[dict[str, Any]]], Callable[[list[dict[str, Any]]], Iterator[str]]]] = {

@@ -275,10 +275,10 @@ async def soak(port: int, texts: Sequence[str], count: int) -> dict[str, Any]:
 
 def page(stats: dict[str, Any]) -> Iterator[str]:
     yield f"`python benchmarks/serving.py DATA` on {machine()}, {stats['threads']} threads for server and client,"
-    yield f"{time.strftime('%Y-%m-%d')}. all-MiniLM-L6-v2, sentences of STS-B; texts a second with 64 connections (8),"
-    yield "milliseconds at half of and at all of the load that the server carries (one text a request)."
+    yield f"{time.strftime('%Y-%m-%d')}. all-MiniLM-L6-v2, sentences of STS-B; texts per second with 64 connections"
+    yield "(8), milliseconds at half and at all of the maximum load (one text per request)."
     yield ""
-    yield "| | one text a request | as base64 | 32 texts | p50, 50% | p99, 50% | p50, 100% | p99, 100% |"
+    yield "| | one text per request | as base64 | 32 texts | p50, 50% | p99, 50% | p50, 100% | p99, 100% |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     for name, row in stats["rows"].items():
         speeds = " | ".join(f"{row[what]:,.0f}" for what in ("single", "base64", "batch"))

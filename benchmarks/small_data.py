@@ -346,7 +346,7 @@ def page(results: dict[str, Any]) -> Iterator[str]:
     yield f"`python benchmarks/small_data.py DATA` on {results['machine']}, {results['date']};"
     yield "mean over the seeds. Lower is better for RMSE, lost variance and loss. Before: the defaults of large data."
     yield ""
-    yield "| method | data | size | baseline | | before | now | chosen by the size of the data | CPU s | seeds |"
+    yield "| method | data | size | baseline | | before | now | selected by the size of the data | CPU s | seeds |"
     yield "| --- | --- | ---: | --- | ---: | ---: | ---: | --- | ---: | ---: |"
     for part in PARTS:
         groups = defaultdict[tuple[str, str, int], list[Row]](list)

@@ -147,7 +147,7 @@ def page(rows: dict[str, list[dict[str, Any]]], speeds: dict[str, float], size: 
     import tokenizers
 
     yield f"`python benchmarks/subwords.py DATA` on {machine()}, {threads} threads, {time.strftime('%Y-%m-%d')}."
-    yield f"tokenizers {tokenizers.__version__}; {size:,} tokens; from a file to a tokenizer, in a process each."
+    yield f"tokenizers {tokenizers.__version__}; {size:,} tokens; from a file to a tokenizer, each in its own process."
     yield ""
     yield "| text | | tokenizers | memory | Firth | memory | | vocabulary |"
     yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |"

@@ -91,7 +91,7 @@ def measure(packages: Sequence[str] | None, words: int, run: firth.Run, changes:
 
 def page(result: dict[str, Any], words: int) -> Iterator[str]:
     yield f"`python benchmarks/summaries.py` on {result['device']}, {time.strftime('%Y-%m-%d')}."
-    yield f"{result['pairs']:,} docstrings to learn from, {result['test']:,} of other modules to test on; the first"
+    yield f"{result['pairs']:,} docstrings for training, {result['test']:,} of other modules to test on; the first"
     yield f"{words} words of the body become the first line. {result['parameters'] / 1e6:.1f} M parameters,"
     yield f"{result['epochs']} epochs in {result['seconds']:.0f} s."
     yield ""

@@ -184,8 +184,8 @@ def baselines(train: list[Any], test: list[Any]) -> dict[str, float]:
 
 def words_page(results: list[dict[str, Any]]) -> Iterator[str]:
     yield f"`python benchmarks/supervised_defaults.py words DATA`, {time.strftime('%Y-%m-%d')}: accuracy on test"
-    yield "data that no setting was chosen by. *Former* are fastText's own defaults (5 epochs, a rate of 0.1). *Now* a"
-    yield "tenth of the rows is held out for the score; in the next column nothing is (`held_out=0`)."
+    yield "data that no setting was selected on. *Former* are fastText's defaults (5 epochs, a rate of 0.1). *Now*"
+    yield "a tenth of the rows is held out for the score; in the next column no row is held out (`held_out=0`)."
     yield ""
     yield "| data | rows | former | now | now, all rows | majority label | tf-idf + logistic regression | epochs |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"

@@ -95,10 +95,10 @@ def measure(data: Path, architecture: str, direction: str, run: firth.Run, chang
 def page(results: dict[str, dict[str, Any]]) -> Iterator[str]:
     devices = sorted({result["device"] for result in results.values()})
     yield f"`python benchmarks/translation.py DATA` on {', '.join(devices)}, {time.strftime('%Y-%m-%d')}. Multi30k,"
-    yield "29,000 pairs to learn from, test 2016 (1,000). BLEU over the data's own tokens (sacrebleu, `tokenize=none`),"
+    yield "29,000 training pairs, test 2016 (1,000). BLEU over the data's own tokens (sacrebleu, `tokenize=none`),"
     yield "beam 5."
     yield ""
-    yield "| model | | BLEU | greedy | `13a` | parameters | s to learn | epochs | tokens/s | s to translate |"
+    yield "| model | | BLEU | greedy | `13a` | parameters | s to train | epochs | tokens/s | s to translate |"
     yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     for result in results.values():
         yield (
@@ -109,7 +109,7 @@ def page(results: dict[str, dict[str, Any]]) -> Iterator[str]:
         )
     copies = {result["direction"]: result["copy"] for result in results.values()}
     yield ""
-    yield "The source copied has " + ", ".join(f"{score:.1f} BLEU ({way})" for way, score in copies.items()) + "."
+    yield "Copying the source gives " + ", ".join(f"{score:.1f} BLEU ({way})" for way, score in copies.items()) + "."
 
 
 def main() -> None:

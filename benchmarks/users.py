@@ -90,7 +90,7 @@ def write(results: dict[str, Any]) -> None:
     (HERE / "results" / "users.json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     lines = [
         f"`python benchmarks/users.py DATA`, {results['date']}. Last.fm: {results['users']:,} users,",
-        f"{results['links']:,} links; a fifth of the users is held out, with nothing told but their links; mean of",
+        f"{results['links']:,} links; a fifth of the users is held out, with only their links known; mean of",
         f"{len(results['trials'])} seeds.",
         "",
         "| ranked by | recall@20 |",

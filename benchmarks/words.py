@@ -94,7 +94,7 @@ def speed_rows(words: int) -> dict[str, dict[str, Callable[[Path], float]]]:
     quarter = firth_speed(skipgram)
     main["Firth, a quarter of the text"] = lambda corpus: quarter(first_words(corpus, words // 4, corpus.parent))
     main["Firth, deterministic"] = firth_speed(skipgram, deterministic=True)
-    main["Firth, fresh noise words"] = firth_speed(firth.SkipGram(share_negatives=False, **same))
+    main["Firth, separate negative samples"] = firth_speed(firth.SkipGram(share_negatives=False, **same))
     main["Firth, Huffman tree"] = firth_speed(firth.SkipGram(loss="hierarchical", **same))
     main["gensim"] = peer_speed("gensim")
     main["fastText (maxn=0)"] = peer_speed("fasttext")
@@ -218,8 +218,8 @@ def write_results(results: dict[str, Any]) -> None:
     lines = [f"`python benchmarks/words.py DATA` on {results['machine']}, {results['date']}.", ""]
     if "speed" in results:
         lines += [
-            f"One epoch over {results['words']:,} words, 2 threads, window 5, 5 noise words (in Firth the windows of "
-            "four tokens share a draw: 6 words with skip-gram, 8 with CBOW):",
+            f"One epoch over {results['words']:,} words, 2 threads, window 5, 5 negative samples (in Firth the windows "
+            "of four tokens share negative samples: 6 words with skip-gram, 8 with CBOW):",
             "",
         ]
         lines += [*speed_table(results["speed"]), ""]

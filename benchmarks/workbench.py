@@ -122,12 +122,12 @@ def main() -> None:
     RESULTS.write_text(json.dumps({"machine": machine(), "points": given.points, **measured}, indent=1) + "\n")
     PAGE.write_text(
         f"`python benchmarks/workbench.py` on {machine()}, {datetime.date.today()}.\n"
-        "Drawn in software (SwiftShader).\n\n"
+        "Rendered in software (SwiftShader).\n\n"
         f"| {given.points:,} points | |\n| --- | ---: |\n"
-        f"| until the map stands, the placing of the points among it | {measured['shown']:.1f} s |\n"
-        f"| frames a second while it is dragged | {measured['drawn']:.1f} |\n"
-        f"| processor time of a frame, all of the browser | {measured['processor']:.0f} ms |\n"
-        f"| the page's own part of it | {measured['scripts']:.0f} ms |\n"
+        f"| until the map is shown, including its layout | {measured['shown']:.1f} s |\n"
+        f"| frames per second while it is dragged | {measured['drawn']:.1f} |\n"
+        f"| CPU time per frame, whole browser | {measured['processor']:.0f} ms |\n"
+        f"| of which the page | {measured['scripts']:.0f} ms |\n"
     )
     print(PAGE.read_text())
 

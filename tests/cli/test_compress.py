@@ -97,11 +97,11 @@ def test_evaluate_compression(call, folder):
         ).stdout
     )
     assert list(result["methods"]) == [
-        "the rows themselves", "PCA", "LSA", "Autoencoder", "VAE", "columns drawn alone"
+        "original rows", "PCA", "LSA", "Autoencoder", "VAE", "independent columns"
     ]  # fmt: skip
     scores = result["methods"]
     assert scores["PCA"]["lost"] < 0.01 < scores["LSA"]["lost"] + 0.02 and scores["PCA"]["probe"] > 0.8
-    assert scores["VAE"]["two_sample_auc"] < scores["columns drawn alone"]["two_sample_auc"]
+    assert scores["VAE"]["two_sample_auc"] < scores["independent columns"]["two_sample_auc"]
     (folder / "gap.csv").write_text((folder / "t.csv").read_text() + "1,2,,x\n")
     gap = call(
         "evaluate", "compression", "gap.csv", "--dim", 1, "--label", "kind", "--columns", "a,b", "--epochs", 1, "--json"

@@ -43,9 +43,10 @@ def test_a_run_killed_and_stopped_equals_an_unbroken_one(start, text, tmp_path):
     state = broken / ".unfinished" / "checkpoint.json"
     for end, threads in ((signal.SIGKILL, 2), (signal.SIGINT, 1), (signal.SIGKILL, 1)):
         before = state.read_bytes() if state.exists() else b""
-        process = start(*command, "-o", broken, "--threads", threads)
-        wait_for(lambda before=before: state.exists() and state.read_bytes() != before, process)
-        time.sleep(0.1)  # in the middle of training
+        process = start(*command, "-o", broken, "--threads", threads, "--progress", "json")
+        while not state.exists() or state.read_bytes() == before:
+            assert process.stderr.readline()
+        process.stderr.readline()  # the next event after the checkpoint: in the middle of training
         process.send_signal(end)
         finish(process, code=130 if end == signal.SIGINT else -end)
         assert not (broken / "config.json").exists()

@@ -18,7 +18,8 @@ import torch
 import firth
 from firth.data.world import World
 from firth.nets.encoder import Encoder
-from firth.transformers.bert_model import BertModel, size_of
+from firth.transformers.bert_files import size_of
+from firth.transformers.bert_model import BertModel
 from firth.transformers.pooling import Pooling
 
 SENTENCES = list(World(seed=4).sentences(400))
@@ -68,6 +69,20 @@ def test_pooling_flags(call, bert, texts, tmp_path):
     assert "400 rows" in done(call("embed", bert, texts, "-o", out, "--column", "text", *flags))
     pooling = Pooling(how="max", layers=(-2, -1), combine="sum", normalize=True)
     assert np.array_equal(np.load(out), firth.load(bert, firth.BERT).embed(SENTENCES, pooling=pooling, device="cpu"))
+
+
+def test_smoothing_of_a_model_of_words(call, refused, bert, model, tmp_path):
+    """`firth pooling --smoothing` writes a model that every command uses with this smoothing."""
+    done(call("pooling", model, "-o", tmp_path / "smooth", "--smoothing", 0.001))
+    flags = ("-o", tmp_path / "rows.npy")
+    (tmp_path / "texts.txt").write_text("the king and the queen\nthe bread\n")
+    for path, given in ((model, ("--smoothing", 0.001)), (tmp_path / "smooth", ())):
+        done(call("embed", path, tmp_path / "texts.txt", *flags, *given))
+        rows = np.load(tmp_path / "rows.npy")
+        expected = firth.load(model, firth.SkipGram).embed(["the king and the queen", "the bread"], smoothing=0.001)
+        assert np.array_equal(rows, expected)
+    refused("unsupported_model", "pooling", bert, "-o", tmp_path / "x", "--smoothing", 0.001)
+    refused("invalid_value", "pooling", model, "-o", tmp_path / "x", "--smoothing", -1, option="smoothing", got=-1.0)
 
 
 def test_standard_output_and_notes(call, refused, bert, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import click
 import pytest
@@ -32,10 +31,11 @@ def test_a_killed_sweep_equals_an_uninterrupted_one(start, call, refused, text, 
 
     for number in range(4):
         before = trials()
-        process = start(*command, "-o", tmp_path / "broken", "--json")
-        while trials() <= before and process.poll() is None:
-            time.sleep(0.01)
-        time.sleep(0.07 * number)  # at the start, in the middle and at the end of the next trial
+        process = start(*command, "-o", tmp_path / "broken", "--progress", "json")
+        while trials() <= before and process.stderr.readline():
+            pass
+        for _ in range(4 * number):  # events: at the start, in the middle and at the end of the next trial
+            process.stderr.readline()
         process.kill()
         process.communicate()
     broken, whole = (json.loads(call(*command, "-o", tmp_path / name, "--json").stdout) for name in ("broken", "whole"))

@@ -25,6 +25,8 @@ from firth.cli.main import cli
 from firth.core import registry
 from firth.core.errors import CODES
 from firth.core.options import options_of
+from firth.kernels.blocks import STORAGES
+from firth.transformers.families import DECODERS, ENCODER_DECODERS, ENCODERS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -151,18 +153,39 @@ def test_every_public_class_has_a_threading_rule() -> None:
     assert len(methods) > 30 and "Method" in rules and public - methods - models <= rules
 
 
-def test_the_road_leads_to_every_method_by_real_commands() -> None:
-    text = (DOCS / "road.md").read_text(encoding="utf-8")
-    assert [name for name in registry.method_classes() if f"](methods/{name}.md" not in text] == []
-    for line in re.findall(r"`firth ([^`]+)`", text):
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md", ROOT / "ARCHITECTURE.md"], ids=lambda page: page.stem)
+def test_commands_within_sentences_are_real(page: Path) -> None:
+    """Of each `firth …`, the command and its flags exist; arguments may be missing."""
+    for line in re.findall(r"`firth ([a-z][^`]*)`", page.read_text(encoding="utf-8")):
         command: click.Command = cli
-        for word in line.split():
+        for word in shlex.split(line.partition("…")[0]):
             if word.startswith("--"):
-                assert word in {flag for each in command.params for flag in each.opts}, line
-            elif isinstance(command, click.Group):
+                flags = {flag for each in command.params for flag in (*each.opts, *each.secondary_opts, "--help")}
+                assert word.partition("=")[0] in flags, line
+            elif isinstance(command, click.Group) and re.fullmatch("[a-z][a-z0-9_-]*", word):
                 found = command.get_command(click.Context(command), word)
                 assert found is not None, line
                 command = found
+
+
+def test_the_pages_list_every_network_that_opens() -> None:
+    text = (DOCS / "files.md").read_text(encoding="utf-8")
+    types = {*ENCODERS, *DECODERS, *ENCODER_DECODERS}
+    assert len(types) > 15 and [name for name in types if f"`{name}`" not in text] == []
+    assert [name for name in STORAGES if name not in text] == []
+
+
+def test_the_installation_lists_every_extra() -> None:
+    text = (DOCS / "install.md").read_text(encoding="utf-8")
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = project.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
+    extras = re.findall(r"^(\w+) = ", section, re.MULTILINE)
+    assert len(extras) > 5 and [name for name in extras if f"| `{name}` |" not in text] == []
+
+
+def test_the_road_leads_to_every_method() -> None:
+    text = (DOCS / "road.md").read_text(encoding="utf-8")
+    assert [name for name in registry.method_classes() if f"](methods/{name}.md" not in text] == []
 
 
 def test_every_picture_is_on_its_page() -> None:

@@ -9,7 +9,6 @@ import random
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +76,8 @@ def test_kills_at_any_time_leave_the_last_commit(folder):
     for _ in range(4):
         child = started(folder, ends)
         assert child.stdout is not None
-        acknowledged = int(child.stdout.readline() or 0)  # it has started to write
-        time.sleep(rng.uniform(0, 0.1))
+        for _ in range(rng.randint(1, 6)):
+            acknowledged = int(child.stdout.readline() or 0)  # it is writing the next commit
         child.kill()
         rest = child.stdout.read().split()
         child.wait()

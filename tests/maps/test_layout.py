@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -246,8 +245,7 @@ def test_a_kill_while_writing_leaves_a_complete_layout(model):
     environment = {**os.environ, "PYTHONPATH": str(Path(firth.__file__).parents[1])}
     for number in range(4):
         job = subprocess.Popen([sys.executable, "-c", KEEP_ON, model], stdout=subprocess.PIPE, env=environment)
-        assert job.stdout is not None and job.stdout.readline()
-        time.sleep(0.01 * number)
+        assert job.stdout is not None and all(job.stdout.readline() for _ in range(number + 1))
         job.send_signal(signal.SIGKILL)
         job.wait()
         assert saved_layouts(model)["words-pca"].seed >= 1

@@ -303,9 +303,7 @@ def test_the_number_of_connections_is_limited(places):
         assert own.get("/health").status_code == 503
         for line in lines:
             line.close()
-        while own.get("/health").status_code == 503:
-            time.sleep(0.05)
-        assert own.get("/health").status_code == 200
+        assert until(lambda: own.get("/health").status_code == 200)
 
 
 # ---- answers ----

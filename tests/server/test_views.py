@@ -1,4 +1,4 @@
-"""What the views of models are told: neighbours, analogies, attention, senses, blanks, next words, answers, codes."""
+"""What the views of models show: neighbors, analogies, attention, senses, blanks, next words, answers, codes."""
 
 from __future__ import annotations
 
@@ -208,7 +208,9 @@ def test_next_tokens(post, made):
     result = ok_json(post("write", model="gpt", prompt="the king", tokens=3, k=4, temperature=0))["steps"]
     assert len(result) == 3 and all(len(step["candidates"]) == 4 for step in result)
     second = result[0]["candidates"][1]  # another is taken than the likeliest
-    after = ok_json(post("write", model="gpt", prompt="the king", taken=[second["id"]], k=4, temperature=0))["steps"][0]
+    after = ok_json(post("write", model="gpt", prompt="the king", generated=[second["id"]], k=4, temperature=0))[
+        "steps"
+    ][0]
     expected = firth.load(made["gpt"], firth.GPT).generate_tokens("the king", [second["id"]], k=4, temperature=0)[0]
     assert [each["id"] for each in after["candidates"]] == [each.id for each in expected.candidates]
 
@@ -270,7 +272,7 @@ def test_latent_codes_are_decoded(post, made):
             "minilm (bert)",
         ),
         ("write", {"model": "bert", "prompt": "a"}, 400, "bert (bert)"),
-        ("write", {"model": "gpt", "prompt": "a", "taken": [99999]}, 400, "unknown_token"),
+        ("write", {"model": "gpt", "prompt": "a", "generated": [99999]}, 400, "unknown_token"),
         ("write", {"model": "gpt", "prompt": "king " * 200}, 400, "context"),
         ("write", {"model": "gpt", "prompt": "a", "temperature": -1}, 422, "temperature: "),
         ("answer", {"model": "bert", "question": "who", "passage": "a"}, 400, "finetune question-answerer"),

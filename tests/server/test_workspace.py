@@ -7,14 +7,13 @@ import io
 import json
 import re
 import shlex
-import time
 from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
 import pytest
 from refusing import refuses
-from serving import serving
+from serving import serving, until
 
 import firth
 from firth.cli.train import train_command
@@ -49,13 +48,14 @@ def bench(root, places):
 
 def done(client, job):
     """Return the job once it has ended."""
-    until = time.monotonic() + 120
-    while time.monotonic() < until:
-        job = client.get(f"/api/jobs/{job['id']}").json()
-        if job["status"] in ("finished", "failed", "stopped"):
-            return job
-        time.sleep(0.1)
-    raise AssertionError(job)
+    jobs = [job]
+
+    def has_ended():
+        jobs.append(client.get(f"/api/jobs/{job['id']}").json())
+        return jobs[-1]["status"] in ("finished", "failed", "stopped")
+
+    assert until(has_ended, 120), jobs[-1]
+    return jobs[-1]
 
 
 def test_files_under_the_root_are_listed(bench):

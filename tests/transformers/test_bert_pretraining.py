@@ -25,7 +25,7 @@ from firth.data.subwords import WordPiece
 from firth.data.world import World
 from firth.nets.attention import Packed, attend_packed
 from firth.nets.encoder import Encoder
-from firth.transformers.bert_model import size_of
+from firth.transformers.bert_files import size_of
 from firth.transformers.bert_pretraining import Pretraining, pretrain_bert, split
 from firth.transformers.families.bert import BERT
 from firth.transformers.families.encoders import encoder_config, write_encoder
@@ -333,7 +333,7 @@ def test_going_on_from_a_model_and_from_one_without_heads(tmp_path: Path):
 
 
 def test_pairs_need_two_segments():
-    net = Encoder(200, replace(firth.transformers.bert_model.size_of(firth.BERT(**TINY)), segments=1))
+    net = Encoder(200, replace(size_of(firth.BERT(**TINY)), segments=1))
     tokenizer = WordPiece(size=150).train(DOCUMENTS, Run(threads=1))
     model = firth.transformers.bert_model.BertModel(
         firth.BERT(**TINY), net, tokenizer, firth.transformers.pooling.Pooling(), {}

@@ -28,7 +28,7 @@ def masking(tokenizer, rate: float = 0.15, share: float = 0.8, whole_words: bool
 
 
 def stream(tokenizer, length: int) -> np.ndarray:
-    """Tokens of any kind, the special ones among them; neighbours are not words."""
+    """Tokens of any kind, the special ones among them; neighbors are not words."""
     return np.random.default_rng(1).integers(len(tokenizer), size=length).astype(np.int32)
 
 

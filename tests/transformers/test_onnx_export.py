@@ -14,7 +14,8 @@ from refusing import refuses
 import firth
 from firth.data.world import World
 from firth.nets.encoder import Encoder
-from firth.transformers.bert_model import BertModel, size_of
+from firth.transformers.bert_files import size_of
+from firth.transformers.bert_model import BertModel
 from firth.transformers.pooling import Pooling
 
 SENTENCES = list(World(seed=4).sentences(60))

@@ -17,7 +17,8 @@ from sentence_transformers import SentenceTransformer
 import firth
 from firth.core.storage import read_arrays, write_arrays
 from firth.nets.encoder import Encoder
-from firth.transformers.bert_model import BertModel, size_of
+from firth.transformers.bert_files import size_of
+from firth.transformers.bert_model import BertModel
 from firth.transformers.pooling import Pooling
 from firth.transformers.text_encoder import Ids, Torch
 from firth.transformers.whitening import whitening

@@ -60,7 +60,7 @@ def test_a_beam_finds_what_is_at_least_as_likely_as_greedy_search_does(model):
     assert (beam >= greedy - 1e-4).mean() > 0.97 and beam.mean() >= greedy.mean() - 1e-5
 
 
-def test_neighbours_in_a_batch_change_nothing(model):
+def test_neighbors_in_a_batch_change_nothing(model):
     together = model.translations(SOURCES[:20])
     alone = [model.translations([text])[0] for text in SOURCES[:20]]
     assert [translation.text for translation in together] == [translation.text for translation in alone]

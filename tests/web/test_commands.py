@@ -19,8 +19,8 @@ from firth.cli.main import cli
     "where",
     [
         "",
-        "neighbours?model=words&word=king&metric=dot",
-        "neighbours?model=films&table=users&word=u1",
+        "neighbors?model=words&word=king&metric=dot",
+        "neighbors?model=films&table=users&word=u1",
         "map?of=model/films/users&point=u1",
         "attention?model=gpt&text=it's+the+king",
         "attention?model=bert&text=the+king&other=a+queen",

@@ -1,4 +1,4 @@
-"""The view Map: points, colours, names, the lasso, true neighbours, two maps."""
+"""The view Map: points, colours, names, the lasso, true neighbors, two maps."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_point_far_out_does_not_make_a_dot_of_the_others(page, studio):
     assert np.ptp(sorted(across)[:-1]) < width / 10  # the others are a dot now
 
 
-def test_neighbours_are_those_of_the_space(page, studio):
+def test_neighbors_are_those_of_the_space(page, studio):
     page.goto(f"{studio.address}/#/map?of=model/skipgram/words&point=king")
     near = page.get_by_role("region", name="Point in skipgram").get_by_role("listitem")
     expect(near).to_have_count(12)

@@ -42,7 +42,7 @@ def test_a_narrow_page_has_no_sideways_scrolling(open_page, studio, shot, width)
         "data?data=root%2Ftickets.csv": ".u-legend",
         "train?method=skipgram&data=root%2Fworld.txt": ".options",
         "map": ".legend",
-        "neighbours?word=king": ".orders",
+        "neighbors?word=king": ".orders",
         "compare?data=root%2Ftickets.csv": ".controls",
         "search?q=refund": ".hits",
     }

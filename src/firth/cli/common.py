@@ -58,6 +58,7 @@ def add_flags(flags: Flags) -> Callable[[Function], Function]:
     """Return a decorator that adds flags to a command, in their order."""
 
     def decorate(function: Function) -> Function:
+        """Add the flags to a command."""
         for name, settings in reversed(flags):
             function = click.option(name, **settings)(function)
         return function

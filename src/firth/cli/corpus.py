@@ -148,5 +148,6 @@ class RecordingReport:
         self.begin, self.step, self.end = self.report.begin, self.report.step, self.report.end
 
     def note(self, text: str, code: str = "note") -> None:
+        """Record a note, and pass it on."""
         self.notes.append(text)
         self.report.note(text, code)

@@ -77,9 +77,9 @@ NO_DOCUMENTS = "The input has no documents to embed."
 @click.option(
     "--smoothing",
     type=float,
-    default=0.0,
     metavar="A",
-    help="Weight words by A/(A+frequency), such as 0.001, so that rare words count more; 0 = off.",
+    help="Weight words by A/(A+frequency), such as 0.001, so that rare words count more; 0 = off. By default the "
+    "model's own (firth pooling --smoothing).",
 )
 @pooling_flags
 @prompt_flag("the model's default prompt")
@@ -172,16 +172,16 @@ def unit_of(model: Model) -> str:
 
 def embedding_settings(model: Model, path: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return the further arguments of `embed_batches` of this model."""
-    from firth.core.embedding import EmbedsTexts
+    from firth.core.model import AveragesWords
 
     pooling = given_pooling(model, path, values)
     engine = given_engine(model, path, values)
     prompt = given_prompt(model, path, values["prompt"])
-    smooths = isinstance(model, EmbedsTexts) and "smoothing" in model.embedding_settings
-    if values["smoothing"] and not smooths:
+    smoothing = {} if values["smoothing"] is None else {"smoothing": values["smoothing"]}
+    if values["smoothing"] and not isinstance(model, AveragesWords):
         raise unsupported(model, path, "does not average word vectors, and --smoothing does not apply to it")
     if not isinstance(model, PoolsTokens):
-        return {"smoothing": values["smoothing"]} if values["smoothing"] else {}
+        return smoothing if isinstance(model, AveragesWords) else {}
     return {"pooling": model.with_pooling(**pooling).pooling, **engine, **prompt}
 
 
@@ -257,6 +257,7 @@ class Progress:
         return self
 
     def rows(self, count: int) -> None:
+        """Report the number of rows written, and the speed."""
         speed = count / max(1e-9, time.monotonic() - self.started)
         self.report.step(self.read, **{"rows": count, "rows/s": speed})
 

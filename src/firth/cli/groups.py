@@ -42,6 +42,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command, or suggest a similar one."""
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             ctx.fail(self.unknown_command(ctx, args[0]))
         return super().resolve_command(ctx, args)

@@ -54,7 +54,7 @@ SECTIONS = {
         "corpus": "Make a corpus or describe one.",
         "tokenizer": "Train a subword tokenizer; encode and decode text.",
         "convert": "Convert vectors and models to other formats.",
-        "pooling": "Change how a BERT pools token vectors.",
+        "pooling": "Change how a model pools token or word vectors.",
         "methods": "List the methods that can be trained.",
         "demo": "Train on the documentation of Python and search it.",
         "completion": "Print the completion script of a shell.",
@@ -83,6 +83,7 @@ class Failure(click.ClickException):
         self.as_json = wants_json()  # read here, because show() runs without a context
 
     def show(self, file: Any = None) -> None:
+        """Print the error as text, or as JSON with its code and values."""
         if self.as_json:
             show_json({"error": {"code": self.code, "message": self.message, "values": self.values}})
         else:
@@ -121,11 +122,13 @@ class Firth(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; refuse it if it cannot run in several processes."""
         if args[0] in self.summaries and args[0] not in DISTRIBUTED:
             refuse_processes(f"firth {args[0]}")
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note the form of errors before the command line is parsed."""
         flags = args[: args.index("--")] if "--" in args else args
         # Set before parsing, so that errors in the command line itself are shown in the requested form.
         ctx.meta["json"], ctx.meta["debug"] = "--json" in flags, "--debug" in flags

@@ -1,4 +1,5 @@
-"""`firth pooling MODEL -o FOLDER`: a BERT with another pooling: set, whitened, or selected on scored pairs."""
+"""`firth pooling MODEL -o FOLDER`: a BERT with another pooling: set, whitened, or selected on scored pairs; a model of
+words with smoothing."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from firth.cli.pooling_options import given_pooling, pooling_flags
 from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
+    from firth.core.model import Model
     from firth.evaluate.sentences import PoolingChoice
     from firth.transformers.bert_model import BertModel
 
@@ -24,10 +26,11 @@ if TYPE_CHECKING:
 @click.option("--choose", metavar="PAIRS", help="Select layers and pooling by correlation with scored sentence pairs.")
 @click.option("--whiten", metavar="DATA", help="Whiten the vectors; mean and covariance come from these texts.")
 @click.option("--dim", type=int, default=0, metavar="N", help="--whiten: keep N dimensions; 0 = all.")
+@click.option("--smoothing", type=float, metavar="A", help="Models of words: weight words by A/(A+frequency); 0 = off.")
 @data_options
 @json_flag
 def command(path: str, folder: str, overwrite: bool, as_json: bool, **values: Any) -> None:
-    """Write MODEL, a BERT, with another pooling of its token vectors.
+    """Write MODEL with another pooling: of token vectors (BERT), or of word vectors (--smoothing, such as 0.001).
 
     PAIRS is a .csv, .tsv or .jsonl file with two texts and a score per row: one half selects the pooling, the other
     half measures it. sentence-transformers opens the folder too, if it supports that pooling.
@@ -37,8 +40,11 @@ def command(path: str, folder: str, overwrite: bool, as_json: bool, **values: An
 
     model = open_model(path)
     settings = given_pooling(model, path, values)
+    if values["smoothing"] is not None:
+        write_smoothed(model, path, folder, values["smoothing"], overwrite, as_json)
+        return
     if not isinstance(model, PoolsTokens):
-        raise unsupported(model, path, "has no pooling", "bert models have.")
+        raise unsupported(model, path, "has no pooling", "bert models have; models of words take --smoothing.")
     changed = model.with_pooling(**settings)
     choice = None
     if values["choose"]:
@@ -74,6 +80,19 @@ def command(path: str, folder: str, overwrite: bool, as_json: bool, **values: An
     pooling = changed.pooling
     layers = ", ".join(map(str, pooling.layers))
     click.echo(f"{folder}: {pooling.how} of layers {layers}, {changed.dim_of(pooling)} dimensions")
+
+
+def write_smoothed(model: Model, path: str, folder: str, smoothing: float, overwrite: bool, as_json: bool) -> None:
+    """Write a model of words with another default of `smoothing`."""
+    from firth.core.model import AveragesWords
+
+    if not isinstance(model, AveragesWords):
+        raise unsupported(model, path, "does not average word vectors, and --smoothing does not apply to it")
+    model.with_smoothing(smoothing).save(folder, overwrite=overwrite)
+    if as_json:
+        print_json({"folder": folder, "smoothing": smoothing})
+        return
+    click.echo(f"{folder}: mean of word vectors, smoothing {smoothing:g}")
 
 
 def select_pooling(model: BertModel, path: str) -> PoolingChoice:

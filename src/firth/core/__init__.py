@@ -1,0 +1,1 @@
+"""What every method shares: methods, models, vectors, runs, reports, errors and storage."""

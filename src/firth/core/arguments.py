@@ -25,6 +25,7 @@ def check_count(option: str, value: Any) -> int:
 
 
 def check_choice(option: str, value: Any, choices: Sequence[str]) -> str:
+    """Raise invalid_value unless the value is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise FirthError(
             "invalid_value",
@@ -63,6 +64,7 @@ def as_floats(what: str, values: Any, dtype: type[np.floating[Any]] = np.float32
 
 
 def not_numbers(what: str, reason: str) -> FirthError:
+    """Return the error for values that are not a matrix of numbers."""
     return FirthError(
         "invalid_type",
         "{what} must be real numbers in rows of equal length ({reason}).",

@@ -56,6 +56,7 @@ def held_out_scores(record: Any) -> dict[str, Any]:
 
 
 def is_scalar(value: Any) -> bool:
+    """Return whether a value is a number or a text."""
     return isinstance(value, (int, float, str)) and not isinstance(value, bool)
 
 
@@ -81,6 +82,7 @@ def set_options(model: Model) -> dict[str, Any]:
 
 
 def front_matter(model: Model) -> Iterator[str]:
+    """Yield the YAML block that registries of models read."""
     values = card_values(model)
     yield from ("---", "library_name: firth", "tags:", "  - firth", f"  - {type(model.method).method_name()}")
     if values["license"] != UNKNOWN_LICENSE:
@@ -89,6 +91,7 @@ def front_matter(model: Model) -> Iterator[str]:
 
 
 def body(model: Model) -> Iterator[str]:
+    """Yield the lines of the card."""
     method, values = type(model.method), card_values(model)
     yield from (f"# {method.__name__}", "", f"{sentence(method.summary)}", "")
     yield from (f"Made with Firth {__version__}.", "")
@@ -109,6 +112,7 @@ def body(model: Model) -> Iterator[str]:
 
 
 def table(values: Mapping[str, Any], title: str) -> Iterator[str]:
+    """Yield the lines of a table of names and values."""
     yield from (f"| {title} | value |", "| --- | --- |")
     yield from (f"| {name} | {cell(value)} |" for name, value in values.items())
     yield ""
@@ -121,4 +125,5 @@ def cell(value: Any) -> str:
 
 
 def sentence(text: str) -> str:
+    """Return a summary as a sentence, with a capital letter and a period."""
     return text[:1].upper() + text[1:].rstrip(".") + "."

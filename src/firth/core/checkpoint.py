@@ -86,6 +86,7 @@ class Checkpoints:
         return self.folder is not None and time.monotonic() - self.last >= self.every
 
     def save(self, arrays: Mapping[str, NDArray[Any]], state: Mapping[str, Any]) -> None:
+        """Write a checkpoint, then remove the previous one."""
         if self.folder is None:
             return
         with saying_where(self.folder):

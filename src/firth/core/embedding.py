@@ -125,6 +125,7 @@ def text_batches(inputs: Iterable[Any], size: int, lists: bool) -> Iterator[list
 
 
 def checked_batches(texts: Iterator[Any], size: int, lists: bool) -> Iterator[list[Text]]:
+    """Yield lists of texts, each checked, with the position of the text in the error."""
     position = 0
     while batch := list(islice(texts, size)):
         for text in batch:

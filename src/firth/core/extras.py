@@ -11,6 +11,7 @@ def install_command(*extras: str) -> str:
 
 
 def how_to_install(*extras: str) -> str:
+    """Return the sentence part that tells how to install extras."""
     return f"run `{install_command(*extras)}` in a checkout of Firth"
 
 

@@ -38,6 +38,7 @@ def check_tokenizer(method: Method) -> None:
 
 
 def lacks_tokenizer(method: Method) -> bool:
+    """Return whether a loaded method needs a tokenizer function that was not passed to `load`."""
     return isinstance(tokenizer_function(method), MissingTokenizer)
 
 

@@ -450,6 +450,26 @@ class Histories(NamedTuple):
 
 
 @runtime_checkable
+class AveragesWords(Protocol):
+    """Embeds a text as the mean of its word vectors."""
+
+    @property
+    def smoothing(self) -> float:
+        """The smoothing of `embed` where none is given; 0 is the plain mean."""
+
+    def with_smoothing(self, smoothing: float) -> Model:
+        """Return the same model with another default of `smoothing`."""
+
+
+@runtime_checkable
+class HasHistories(Protocol):
+    """Has the history of each user."""
+
+    def histories(self) -> Mapping[str, Mapping[str, float]]:
+        """Return the items of each user with their values."""
+
+
+@runtime_checkable
 class Recommends(Protocol):
     """Recommends items to users."""
 

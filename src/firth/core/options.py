@@ -11,11 +11,13 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from firth.core.errors import FirthError
 from firth.core.functions import name_of
 from firth.core.keywords import keyword_hint
+
+Settings = TypeVar("Settings")
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def plain_name(name: str) -> str:
     return name.replace("-", "_")
 
 
-def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
+def build_settings(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
     """`kind(**values)`; raises an error for unknown options. Names may be written with hyphens."""
     settings = {plain_name(name): value for name, value in values.items()}
     if len(settings) < len(values):
@@ -143,6 +145,7 @@ def build_settings(kind: type, values: Mapping[str, Any]) -> Any:
 
 
 def unknown_option(kind: type, name: str) -> FirthError:
+    """Return the error for an unknown option, with the intended one if it can be guessed."""
     known = [item.name for item in options_of(kind)]
     return FirthError(
         "unknown_option",

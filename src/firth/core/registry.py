@@ -84,6 +84,7 @@ def method(name: str) -> type[Method]:
 
 
 def unknown_method(name: str) -> FirthError:
+    """Return the error for an unknown method, with the intended one if it can be guessed."""
     classes, plain = method_classes(), plain_name(name)
     close = difflib.get_close_matches(plain, classes, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""

@@ -61,6 +61,7 @@ class Stream:
         self.stream = stream or sys.stderr
 
     def write(self, text: str) -> None:
+        """Write text; a closed pipe is ignored from then on."""
         try:
             self.stream.write(text)
             self.stream.flush()
@@ -68,6 +69,7 @@ class Stream:
             discard(self.stream)
 
     def write_json(self, **event: Any) -> None:
+        """Write an event as one line of JSON."""
         finite = {  # JSON has no NaN: the loss of a diverged run is null
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in event.items()
@@ -97,6 +99,7 @@ class Timed(Stream):
 
     @property
     def seconds(self) -> float:
+        """The time since the beginning of the task."""
         return self.now() - self.started
 
     @property
@@ -121,6 +124,7 @@ class Timed(Stream):
         return "  ".join([*parts, last] if last else parts)
 
     def line_with_time_left(self) -> str:
+        """Return the line of the current step, with the estimated time left."""
         left = self.seconds_left
         return self.line("" if left is None else f"{clock(left)} left")
 
@@ -176,9 +180,11 @@ class LogLines(Timed):
             self.write_end()
 
     def write_step(self) -> None:
+        """Write the line of a step."""
         self.write(self.line_with_time_left() + "\n")
 
     def write_end(self) -> None:
+        """Write the last line of a task."""
         self.write(self.line(f"after {clock(self.seconds)}") + "\n")
 
     def note(self, text: str, code: str = "note") -> None:

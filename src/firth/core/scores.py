@@ -85,6 +85,7 @@ def right_answers(answers: Sequence[str]) -> list[str]:
 
 
 def words_f1(predicted: Sequence[str], right: Sequence[str]) -> float:
+    """Return the F1 score of the words of two answers (Rajpurkar et al. 2016)."""
     if not predicted or not right:
         return float(list(predicted) == list(right))
     same = sum((Counter(predicted) & Counter(right)).values())

@@ -87,11 +87,13 @@ class RowSketch:
         return len(sample & self.hashes) / max(1, len(sample)), len(sample)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the stored form."""
         packed = struct.pack(f"<{len(self.hashes)}Q", *sorted(self.hashes))
         return {"count": self.count, "hashes": base64.b64encode(packed).decode("ascii")}
 
     @classmethod
     def from_json(cls, document: Any) -> RowSketch:
+        """Rebuild a sketch from its stored form, checked."""
         try:
             packed = base64.b64decode(document["hashes"], validate=True)
             hashes, count = struct.unpack(f"<{len(packed) // 8}Q", packed), int(document["count"])
@@ -101,6 +103,7 @@ class RowSketch:
 
 
 def without_labels(text: str) -> str:
+    """Return a text without the labels of fastText's format."""
     return LABEL.sub(" ", text) if "__label__" in text else text
 
 
@@ -118,6 +121,7 @@ def recorded_rows(rows: Iterable[Row], report: Report = Silence()) -> dict[str, 
 
 
 def stepping(rows: Iterable[Row], report: Report) -> Iterator[Row]:
+    """Yield rows, and report the number of rows read."""
     for number, row in enumerate(rows):
         if number % STEP == STEP - 1:
             report.step(number + 1)

@@ -47,6 +47,7 @@ class Stacked:
 
     @property
     def nbytes(self) -> int:
+        """The size of the array in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
@@ -234,6 +235,7 @@ def checked_entry(path: Path, name: str, entry: Any) -> tuple[np.dtype[Any], tup
 
 
 def whole_numbers(values: Any) -> TypeGuard[list[int]]:
+    """Return whether a value is a list of integers."""
     return isinstance(values, list) and all(type(value) is int for value in values)
 
 
@@ -304,6 +306,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 def empty_file(prefix: str, dir: Path) -> str:
+    """Create an empty temporary file and return its path."""
     handle, name = tempfile.mkstemp(prefix=prefix, dir=dir)
     os.close(handle)
     return name
@@ -374,6 +377,7 @@ def hold(path: Path, flags: int = os.O_RDONLY) -> int:
 
 
 def remove(path: Path) -> None:
+    """Remove a file, or a folder with its content."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -413,6 +417,7 @@ def sync(path: Path) -> None:
 
 
 def current_umask() -> int:
+    """Return the permissions that new files of this process do not get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -116,6 +116,7 @@ def identity_of(method: Method, data: Any, run: Run, start: Model | None) -> dic
 
 
 def model_hash(model: Model) -> str:
+    """Return a hash of a model's options, documents and arrays."""
     parts = model.parts()
     documents = {name: parts.documents[name] for name in sorted(parts.documents)}
     digest = hashlib.sha256(json.dumps([model.method.options(), documents]).encode())
@@ -147,6 +148,7 @@ def unfinished_identity(folder: Path) -> dict[str, Any] | None:
 
 
 def read_identity(path: Path, name: str) -> dict[str, Any] | None:
+    """Return the identity of a run in a stored record; None if there is none."""
     record = read_json(path) if path.is_file() else None
     identity = record.get(name) if isinstance(record, dict) else None
     return identity if isinstance(identity, dict) else None

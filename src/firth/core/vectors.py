@@ -384,6 +384,7 @@ def row_lengths(matrix: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def divide_rows(matrix: NDArray[Any], lengths: NDArray[np.float64]) -> Matrix:
+    """Return rows divided by their lengths; rows of zeros stay zero."""
     unit = np.empty(matrix.shape, dtype=np.float32)
     np.divide(matrix, np.where(lengths == 0, 1, lengths)[:, None], out=unit, casting="same_kind")
     return unit

@@ -1,0 +1,1 @@
+"""Data that methods read: corpora, tokenizers, tables, graphs, interactions."""

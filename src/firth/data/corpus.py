@@ -212,9 +212,11 @@ class Source:
         raise NotImplementedError
 
     def fingerprint(self) -> str | None:
+        """Return a hash of the content; None if it cannot be read twice."""
         return None
 
     def stamp(self) -> str | None:
+        """Return a cheap identification of the content; None if there is none."""
         return None
 
 

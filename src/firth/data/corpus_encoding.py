@@ -110,6 +110,7 @@ class CorpusEncoder:
         return np.fromfile(self.map_path(generation, slot), dtype=np.int32)
 
     def map_path(self, generation: int, slot: int) -> Path:
+        """Return the file that maps provisional ids to final ones."""
         return self.folder / f"map-{generation}-{slot}.i32"
 
     def merge(self, min_count: int, max_size: int | None) -> kernel.Merged:

@@ -90,24 +90,28 @@ def varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def text_of(value: Value) -> str:
+    """Return the value of a text field."""
     if isinstance(value, int):
         raise ValueError("a number where a text is expected")
     return bytes(value).decode("utf-8")
 
 
 def message_of(value: Value) -> memoryview:
+    """Return the bytes of a nested message."""
     if isinstance(value, int):
         raise ValueError("a number where a message is expected")
     return memoryview(value)
 
 
 def number_of(value: Value) -> int:
+    """Return the value of an integer field, which may be negative."""
     if not isinstance(value, int):
         raise ValueError("bytes where a number is expected")
     return value - (1 << 64) if value >= 1 << 63 else value  # negative numbers are stored in 64 bits
 
 
 def float_of(value: Value) -> float:
+    """Return the value of a 32-bit float field, which must be finite."""
     if isinstance(value, int) or len(value) != 4:
         raise ValueError("no number of 32 bits where a score is expected")
     score: float = struct.unpack("<f", value)[0]
@@ -117,6 +121,7 @@ def float_of(value: Value) -> float:
 
 
 def boolean_of(value: Value) -> bool:
+    """Return the value of a boolean field."""
     return bool(number_of(value))
 
 
@@ -170,6 +175,7 @@ class Family(NamedTuple):
 
 
 def first_pieces(*texts: str) -> tuple[Piece, ...]:
+    """Return the pieces that a family puts before those of the model."""
     return tuple(Piece(text, -100.0 if text == "<unk>NOTUSED" else 0.0) for text in texts)
 
 

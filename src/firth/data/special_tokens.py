@@ -152,8 +152,8 @@ def template_of(engine: Any, tk: Any) -> Template:
         if [encoding.sequence_ids[position] for position in positions] != list(range(len(texts))):
             raise FirthError(
                 "invalid_tokenizer",
-                "The tokenizer must keep the {texts} texts of an input once and in their order; its template gives "
-                "{tokens}. Check its post_processor.",
+                "The tokenizer's template must contain each of {texts} texts once and in order; it gives {tokens}. "
+                "Check its post_processor.",
                 texts=len(texts),
                 tokens=" ".join(encoding.tokens),
             )

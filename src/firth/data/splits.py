@@ -77,6 +77,7 @@ def last_of_each(pair_users: NDArray[np.int64], times: NDArray[Any]) -> NDArray[
 
 
 def split_time(ratings: Interactions, pair_ids: NDArray[np.int64], first: NDArray[np.intp], share: float) -> Split:
+    """Split by time: each user's latest interactions are held out."""
     if ratings.times is None:
         raise FirthError(
             "missing_option",
@@ -97,6 +98,7 @@ def split_users(
     share: float,
     random: np.random.Generator,
 ) -> Split:
+    """Split by user: held-out users have a history to fold in and items to predict."""
     sizes = np.bincount(pair_users, minlength=len(ratings.users))
     is_test_user = (random.random(len(sizes)) < share) & (sizes > 1)
     rank_in_user = np.empty(len(pair_users), dtype=np.int64)  # rank of each pair in a random order of its user's pairs

@@ -146,7 +146,7 @@ def with_added_tokens(engine: Any, added: Mapping[str, Mapping[str, Any]], where
         if declared is not None and declared != id:
             raise FirthError(
                 "invalid_tokenizer",
-                "{where}: the added token {token!r:.60} has the id {got} there, but {id} after the vocabulary.",
+                "{where}: the added token {token!r:.60} must have the id {id}, the next free one; got {got}.",
                 where=where,
                 token=token,
                 got=declared,

@@ -1,0 +1,1 @@
+"""Methods for documents: counts, tf-idf, LSA, Doc2Vec, the fastText classifier."""

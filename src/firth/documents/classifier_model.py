@@ -22,7 +22,7 @@ from firth.core.embedding import EmbeddedTexts, Text, check_texts
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
 from firth.core.model import Parts
-from firth.core.options import options_of
+from firth.core.options import build_settings, options_of
 from firth.core.run import available_cores
 from firth.core.stored import check_arrays, finite_rows
 from firth.core.vectors import Matrix, Vectors
@@ -367,21 +367,23 @@ def label_part(examples: EncodedExamples, rows: NDArray[np.int64]) -> Part:
 
 def method_of(args: FastTextArgs) -> ClassifierOptions:
     """Return the options for a file's settings; those used only in training are clipped to their range."""
-    method: Any = registry.method("fasttext_classifier")
+    method = registry.method("fasttext_classifier")
     options = {item.name: item for item in options_of(method)}
     characters = args.maxn >= max(1, args.minn)
     training = {"epochs": args.epoch, "min_count": args.minCount, "negatives": args.neg}
-    classifier_options: ClassifierOptions = method(
-        dim=args.dim,
-        loss=next(name for name, fasttext_name in LOSSES.items() if fasttext_name == args.loss),
-        word_ngrams=max(1, args.wordNgrams),
-        minn=args.minn if characters else 0,
-        maxn=args.maxn if characters else 0,
-        buckets=max(1, args.bucket),
-        tokenizer=FASTTEXT,
-        lowercase=False,
+    values = {
+        "dim": args.dim,
+        "loss": next(name for name, fasttext_name in LOSSES.items() if fasttext_name == args.loss),
+        "word_ngrams": max(1, args.wordNgrams),
+        "minn": args.minn if characters else 0,
+        "maxn": args.maxn if characters else 0,
+        "buckets": max(1, args.bucket),
+        "tokenizer": FASTTEXT,
+        "lowercase": False,
         **{name: within(value, options[name].low, options[name].high) for name, value in training.items()},
-    )
+    }
+    classifier_options = build_settings(method, values)
+    assert isinstance(classifier_options, ClassifierOptions)
     return classifier_options
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.model import Histories, History, Model, Rates, Recommends
+from firth.core.model import HasHistories, Histories, History, Model, Rates, Recommends
 from firth.core.notebook import html_lines, html_table
 from firth.core.report import Report, Silence
 from firth.core.vectors import Matrix, top_rows
@@ -141,7 +141,7 @@ def items_of(model: Recommends) -> Mapping[str, int]:
 
 def by_user(data: Any) -> Tests:
     """Return the histories of `Interactions`, or the mapping itself."""
-    histories = data.histories() if hasattr(data, "histories") else data
+    histories = data.histories() if isinstance(data, HasHistories) else data
     if not isinstance(histories, Mapping):
         raise FirthError(
             "invalid_type",

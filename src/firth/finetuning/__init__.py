@@ -1,0 +1,1 @@
+"""Fine-tuning of transformers, and linear models on vectors."""

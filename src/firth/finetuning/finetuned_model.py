@@ -28,7 +28,8 @@ from firth.finetuning.heads import GPT_HEAD, Base, head_arrays, head_of, split_h
 from firth.nets.architecture import Architecture
 from firth.nets.encoder import Encoder
 from firth.nets.tuned import Tuned
-from firth.transformers.bert_model import BertModel, shape_options, stored_architecture
+from firth.transformers.bert_files import shape_options, stored_architecture
+from firth.transformers.bert_model import BertModel
 from firth.transformers.contextual_words import Averaged
 from firth.transformers.families import ENCODERS
 from firth.transformers.families.decoders import read_decoder

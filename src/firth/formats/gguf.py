@@ -146,6 +146,7 @@ def check_count(reader: MappedReader, count: int, least: int, what: str) -> None
 
 
 def read_text(reader: MappedReader, what: str, longest: int | None = None) -> str:
+    """Read a text: its length, then its bytes."""
     (length,) = reader.unpack("<Q", f"the length of {what}")
     if longest is not None and length > longest:
         raise reader.wrong(f"{what} must have at most", f"{longest:,} bytes", f"{length:,}")
@@ -189,6 +190,7 @@ def read_array(reader: MappedReader, key: str) -> list[str] | NDArray[Any]:
 
 
 def read_alignment(reader: MappedReader, metadata: Mapping[str, Any]) -> int:
+    """Return the alignment of tensors in bytes."""
     given = metadata.get("general.alignment", ALIGNMENT)
     if not isinstance(given, int) or given < 8 or given % 8:
         raise reader.wrong("general.alignment must be", "a multiple of 8", given)

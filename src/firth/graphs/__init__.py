@@ -1,0 +1,1 @@
+"""Methods for graphs: DeepWalk and node2vec."""

@@ -41,7 +41,7 @@ class CudaTraining(GPULoop, Training):
         self.gpu_tables = GPUTables(
             task, min(self.size, self.chunks_per_launch * chunk), self.counts, noise, method.learning_rate
         )
-        self.walking_seconds = 0.0
+        self.walk_seconds = 0.0
 
     def new_walker(self, links: Links) -> Any:
         """Return the generator of random walks on the GPU."""
@@ -68,7 +68,7 @@ class CudaTraining(GPULoop, Training):
         times.append(self.gpu_tables.mark())
         sampling_seed = mix((seed + (begin + 1) * GOLDEN) & MASK)
         tally = self.gpu_tables.train(ids, starts, 0, 0, len(ids), sampling_seed, self.rates(end - begin))
-        self.walking_seconds += seconds_between(*times)
+        self.walk_seconds += seconds_between(*times)
         self.progress.chunk = end
         return SliceResult(tally.loss, tally.pairs, end == chunks)
 
@@ -78,4 +78,4 @@ class CudaTraining(GPULoop, Training):
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of training, including those of the GPU."""
-        return super().metrics() | self.gpu_tables.metrics() | {"walking_seconds": self.walking_seconds}
+        return super().metrics() | self.gpu_tables.metrics() | {"walk_seconds": self.walk_seconds}

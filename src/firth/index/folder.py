@@ -90,6 +90,7 @@ def is_count(value: Any, low: int = 0) -> bool:
 
 
 def is_text_or_none(value: Any) -> bool:
+    """Return whether a value is a text or None."""
     return value is None or isinstance(value, str)
 
 

@@ -114,6 +114,7 @@ class Parser:
         self.token = self._next()
 
     def parse_all(self) -> Condition:
+        """Parse the whole expression."""
         condition = self.either()
         if self.token.kind != "end":
             self.unexpected()
@@ -143,6 +144,7 @@ class Parser:
         return text
 
     def refuse(self, reason: str) -> NoReturn:
+        """Raise invalid_filter with a reason and an example."""
         quoted_names = [name for name in self.columns if name in self.text and not plain(name)]
         raise FirthError(
             "invalid_filter",
@@ -154,6 +156,7 @@ class Parser:
         )
 
     def unexpected(self) -> NoReturn:
+        """Raise invalid_filter for the current token."""
         if self.token.kind == "end":
             self.refuse("unexpected end")
         self.refuse(f"unexpected {self.token.text!r:.40} at character {self.token.start + 1}")
@@ -161,9 +164,11 @@ class Parser:
     # ---- rules ----
 
     def either(self) -> Operand:
+        """Parse conditions joined by `or`."""
         return self._joined("or", self.both)
 
     def both(self) -> Operand:
+        """Parse conditions joined by `and`."""
         return self._joined("and", self.negated)
 
     def _joined(self, word: str, rule: Any) -> Operand:
@@ -176,6 +181,7 @@ class Parser:
         return Junction(word, tuple(parts))
 
     def negated(self) -> Operand:
+        """Parse a comparison, or `not` and a condition."""
         if not self.take("not"):
             return self.comparison()
         self._deeper()
@@ -189,6 +195,7 @@ class Parser:
             self.refuse(f"brackets and `not` can be nested at most {MAX_DEPTH} deep")
 
     def comparison(self) -> Operand:
+        """Parse one comparison or a chain of them, such as `1 < year < 5`."""
         left = self.operand()
         comparisons = list[Condition]()
         while operator := self._operator():
@@ -209,6 +216,7 @@ class Parser:
         return None
 
     def operand(self) -> Operand:
+        """Parse a column, a value, a list of values or a condition in parentheses."""
         token = self.token
         if token.kind == "name":
             self.token = self._next()
@@ -295,6 +303,7 @@ class Parser:
         return condition
 
     def compare(self, left: Operand, operator: str, right: Operand) -> Condition:
+        """Return the condition for two operands and an operator, with their types checked."""
         if isinstance(left, Value) and isinstance(right, Column) and operator in OPERATORS:
             left, right, operator = right, left, MIRRORED.get(operator, operator)
         name = left.name if isinstance(left, Column) else left.value if isinstance(left, Value) else None
@@ -341,6 +350,7 @@ def repr_of(value: Any) -> str:
 
 
 def column_named(name: str, columns: Sequence[str]) -> str:
+    """Return the name of a column, or raise unknown_column."""
     if name not in columns:
         available = f"available: {', '.join(columns)}" if columns else "it has none"
         raise FirthError(

@@ -156,5 +156,6 @@ def term_position(terms: Any, word: str) -> int:
 
 
 def as_bytes(term: Any) -> bytes:
+    """Return a term of an Arrow array as bytes."""
     data: bytes = term.as_buffer().to_pybytes()
     return data

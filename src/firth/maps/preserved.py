@@ -68,6 +68,6 @@ def true_ranks(rows: Matrix, xy: Matrix, sampled: NDArray[np.int64], k: int, thr
     distances = squares - 2 * (
         rows[sampled] @ rows.T
     )  # without |row|² of the sampled point, which does not change ranks
-    distances[np.arange(len(sampled)), sampled] = np.inf  # a point is not its own neighbour
+    distances[np.arange(len(sampled)), sampled] = np.inf  # a point is not its own neighbor
     neighbor_distances = np.take_along_axis(distances, neighbors, axis=1)
     return np.stack([(distances < neighbor_distances[:, rank, None]).sum(axis=1) + 1 for rank in range(k)], axis=1)

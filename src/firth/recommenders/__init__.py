@@ -1,0 +1,1 @@
+"""Methods for users and items: factorization, item2vec and autoencoders of histories."""

@@ -70,7 +70,7 @@ class RatingFactorsModel(RecommenderModel):
         return super().scores(users) + np.float32(self.mean)
 
     def _weights_by_row(self, history: History) -> dict[int, float]:
-        if not hasattr(history, "items"):
+        if not isinstance(history, Mapping):
             raise FirthError(
                 "wrong_input",
                 'RatingFactors needs a history with ratings: {"item": 4.5, …} (--items A=4.5,B=2); got items only.',

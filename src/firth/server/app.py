@@ -73,6 +73,7 @@ def route_pattern(scope: Scope) -> str:
 
 @contextlib.asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Close the batchers when the server ends."""
     yield
     app.state.embedding.close()
 
@@ -133,12 +134,15 @@ class Revalidated(StaticFiles):
     """Static files that a browser must revalidate, because their names do not change between versions."""
 
     def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        """Answer with a file that browsers check for changes before each use."""
         response = super().file_response(*args, **kwargs)
         response.headers["cache-control"] = "no-cache"
         return response
 
 
 def add_file(app: FastAPI, address: str, file: Path) -> None:
+    """Serve one file at an address."""
+
     @app.get(address, include_in_schema=False)
     def get() -> Response:
         return FileResponse(file)

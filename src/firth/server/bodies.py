@@ -50,6 +50,7 @@ class Direct(APIRoute):
     """A route whose function takes the request and returns the response, without FastAPI's conversions."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the endpoint itself, which reads the request without FastAPI."""
         return self.endpoint
 
 

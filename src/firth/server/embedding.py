@@ -121,6 +121,7 @@ class Embedding:
         return Batcher(self.settings.batch_tokens, self.settings.queue_tokens, on_batch)
 
     def close(self) -> None:
+        """Stop the threads that compute batches."""
         for each in self.batchers.values():
             each.close()
 

@@ -49,6 +49,8 @@ class ModelBody(Body):
 
 
 class EmbedBody(ModelBody):
+    """Texts to embed."""
+
     inputs: Input
     normalize: bool = True
     truncate: bool | None = None
@@ -58,34 +60,46 @@ class EmbedBody(ModelBody):
 
 
 class AllBody(ModelBody):
+    """Texts of which every token is embedded."""
+
     inputs_help = TEXTS
     inputs: Text | Texts
     truncate: bool | None = None
 
 
 class Sentences(Body):
+    """A sentence, and those to compare it with."""
+
     source_sentence: Text
     sentences: Texts
 
 
 class Parameters(Body):
+    """How sentences are embedded."""
+
     truncate: bool | None = None
     prompt_name: str | None = PROMPT_NAME
 
 
 class SimilarityBody(ModelBody):
+    """Sentences to compare."""
+
     inputs_help = "source_sentence, a text, and sentences, a list of texts"
     inputs: Sentences
     parameters: Parameters = Parameters()
 
 
 class TokenizeBody(ModelBody):
+    """Texts to tokenize."""
+
     inputs_help = TEXTS
     inputs: Text | Texts
     add_special_tokens: bool = True
 
 
 class Token(BaseModel):
+    """A token and its characters in the text."""
+
     id: int | None
     text: str
     special: bool
@@ -97,6 +111,8 @@ Pair = Annotated[list[Text], Field(min_length=1, max_length=2)]
 
 
 class PredictBody(ModelBody):
+    """Texts or pairs to classify."""
+
     inputs_help = 'a text, a pair ["a", "b"], or a list of such as ["a"] and ["a", "b"]'
     model: str | None = Field(None, description="Name of the model; by default the first that predicts.")
     inputs: Text | Pair | Annotated[list[Pair], Field(min_length=1)] = Field(
@@ -107,6 +123,8 @@ class PredictBody(ModelBody):
 
 
 class Prediction(BaseModel):
+    """A label with its score."""
+
     label: str
     score: float
 

@@ -242,6 +242,7 @@ def read_events(job: Job) -> list[str]:
 
 
 def finish(job: Job, status: int, output: str, messages: Sequence[str]) -> None:
+    """Record the result or the error of a job whose process has ended."""
     if status == 0:
         with contextlib.suppress(ValueError):
             job.result = json.loads(output)

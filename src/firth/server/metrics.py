@@ -25,10 +25,12 @@ class Histogram:
         self.bounds, self.counts, self.total = bounds, [0] * (len(bounds) + 1), 0.0
 
     def add(self, value: float) -> None:
+        """Count a value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
     def lines(self, name: str, labels: Labels = ()) -> Iterator[str]:
+        """Yield the lines of the histogram in the text format."""
         cumulative = 0
         for bound, count in zip((*map(str, self.bounds), "+Inf"), self.counts, strict=True):
             cumulative += count
@@ -49,16 +51,19 @@ class Metrics:
         self.gauges: dict[str, Callable[[], float]] = {}
 
     def count_response(self, route: str, status: int, seconds: float) -> None:
+        """Count a response and its duration."""
         with self.lock:
             self.requests[(("route", route), ("status", str(status)))] += 1
             self.seconds.setdefault(route, Histogram(SECONDS)).add(seconds)
 
     def count_batch(self, model: str, requests: int, tokens: int) -> None:
+        """Count a batch of requests and its tokens."""
         with self.lock:
             self.tokens[model] += tokens
             self.batches.setdefault(model, Histogram(SIZES)).add(requests)
 
     def text(self) -> str:
+        """Return all metrics in the text format of Prometheus."""
         with self.lock:
             lines = [
                 *family("firth_requests_total", "counter", "Responses by route and status."),
@@ -82,16 +87,19 @@ class Metrics:
 
 
 def family(name: str, kind: str, help: str) -> Iterator[str]:
+    """Yield the header lines of a metric."""
     yield f"# HELP {name} {help}"
     yield f"# TYPE {name} {kind}"
 
 
 def line(name: str, labels: Labels, value: float) -> str:
+    """Return one sample of a metric."""
     inside = ",".join(f'{label}="{escaped(text)}"' for label, text in labels)
     return f"{name}{{{inside}}} {value}" if inside else f"{name} {value}"
 
 
 def escaped(text: str) -> str:
+    """Return a label's value with backslashes, quotes and line breaks escaped."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 

@@ -268,6 +268,7 @@ class Models:
 
 
 def unavailable(name: str, entry: Entry, reason: object) -> RequestError:
+    """Return the error for a model or index that cannot be opened now."""
     message = (
         str(reason).replace(str(entry.path), entry.path.name) if entry.current_stamp() else "its files were deleted."
     )

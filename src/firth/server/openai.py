@@ -33,6 +33,8 @@ direct = APIRouter(route_class=Direct)
 
 
 class EmbeddingsBody(Body):
+    """Texts to embed, as OpenAI's API takes them."""
+
     input: Input
     model: str
     encoding_format: Literal["float", "base64"] = "float"
@@ -43,17 +45,23 @@ class EmbeddingsBody(Body):
 
 
 class OneEmbedding(BaseModel):
+    """The embedding of one text."""
+
     object: Literal["embedding"]
     index: int
     embedding: list[float] | str
 
 
 class Usage(BaseModel):
+    """The number of tokens of a request."""
+
     prompt_tokens: int
     total_tokens: int
 
 
 class Embeddings(BaseModel):
+    """The embeddings of a request, in the order of the texts."""
+
     object: Literal["list"]
     data: list[OneEmbedding]
     model: str
@@ -61,6 +69,8 @@ class Embeddings(BaseModel):
 
 
 class OneModel(BaseModel):
+    """A model of the server."""
+
     id: str
     object: Literal["model"]
     created: int
@@ -68,6 +78,8 @@ class OneModel(BaseModel):
 
 
 class ModelList(BaseModel):
+    """The models of the server."""
+
     object: Literal["list"]
     data: list[OneModel]
 
@@ -118,6 +130,7 @@ async def owned_model(owner: str, model: str, request: Request) -> dict[str, Any
 
 
 def model_entry(served: Models, name: str) -> dict[str, Any]:
+    """Describe a model as OpenAI's API does."""
     return {"id": name, "object": "model", "created": served.created(name), "owned_by": "firth"}
 
 

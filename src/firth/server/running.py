@@ -131,10 +131,12 @@ class Connection(HttpToolsProtocol):
             self.end(413, "The chunk sizes, chunk extensions and trailers are larger than the body.")
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """Check a header; trailers are dropped."""
         if self.in_head:  # trailers are dropped: the headers were checked before the body
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        """Check the head, and limit the time of the body."""
         if self.crowded:
             return
         self.in_head, self.head, self.body, self.framing = False, 0, 0, 0
@@ -149,12 +151,14 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
+        """Count the bytes of the body."""
         if not self.crowded:
             self.body += len(body)
             self.framing -= len(body)
             super().on_body(body)
 
     def on_message_complete(self) -> None:
+        """Wait for the next request."""
         if self.crowded:
             return
         self.in_head = True
@@ -168,6 +172,7 @@ class Connection(HttpToolsProtocol):
         self.timer = None if seconds is None else self.loop.call_later(seconds, self.overdue)
 
     def overdue(self) -> None:
+        """Refuse a request that arrives too slowly."""
         self.end(408, "The request took too long to arrive.")
 
     def end(self, status: int, message: str, retry: bool = False) -> None:
@@ -190,6 +195,7 @@ class GracefulServer(uvicorn.Server):
         self.app = app
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting connections, and answer what was accepted."""
         self.app.state.stopping = True  # from now on every response closes its connection
         logs.event("stopping")
         await asyncio.sleep(GRACE_SECONDS)  # so that load balancers can see /health fail

@@ -21,6 +21,8 @@ router = APIRouter(tags=["search"], route_class=Direct)
 
 
 class SearchBody(Body):
+    """A query, a filter and the way of searching."""
+
     query: Annotated[str, Field(min_length=1)] | Annotated[list[float], Field(min_length=1)] = Field(
         description="A text, or a vector with the dimension of the index (mode vector)."
     )
@@ -41,6 +43,8 @@ class SearchBody(Body):
 
 
 class OneHit(BaseModel):
+    """A row that was found, with its rank."""
+
     rank: int
     key: str
     score: float
@@ -48,6 +52,8 @@ class OneHit(BaseModel):
 
 
 class SearchResponse(BaseModel):
+    """The nearest rows, best first."""
+
     index: str
     hits: list[OneHit]
 

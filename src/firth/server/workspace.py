@@ -110,14 +110,17 @@ class Workspace:
 
 
 def name_taken(path: Path) -> RequestError:
+    """Return the error for a file that exists."""
     return RequestError(409, f"{path.name} exists and is not replaced; choose another name.", code="output_exists")
 
 
 def unknown_source(name: str) -> RequestError:
+    """Return the error for an unknown data file."""
     return RequestError(404, f"There is no data file {name[:80]!r}.")
 
 
 def is_data(path: Path) -> bool:
+    """Return whether a file is in a format that can be read."""
     form, compression = format_and_compression(path)
     plain = Path(path.stem) if compression else path
     return not path.name.startswith(".") and (form in RECORDS or plain.suffix.lower() in TEXTS)
@@ -149,6 +152,7 @@ def data_files(root: Path) -> list[Path]:
 
 
 def describe(where: str, path: Path, base: Path) -> dict[str, Any]:
+    """Describe a data file."""
     form, compression = format_and_compression(path)
     return {
         "id": f"{where}/{path.relative_to(base).as_posix()}",

@@ -1,0 +1,1 @@
+"""Methods for tables: encodings, scaling, PCA and autoencoders."""

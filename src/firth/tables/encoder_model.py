@@ -19,7 +19,7 @@ from firth.core.options import option
 from firth.core.run import Run
 from firth.core.vectors import Vectors
 from firth.data.table import Table
-from firth.data.vocabulary import Vocabulary
+from firth.data.vocabulary import HasVocabulary, Vocabulary
 from firth.tables.column_codes import MISSING, UNSEEN, CategoryColumn, Column, DroppedColumn, NumberColumn, number_of
 from firth.tables.table_model import Coded, TableModel, matched
 
@@ -302,7 +302,7 @@ class EncodingMethod(Method):
                 "{method} cannot continue from a model. Fit all data at once.",
                 method=type(self).__name__,
             )
-        words = data if isinstance(data, Vocabulary) else getattr(data, "vocabulary", None)
+        words = data.vocabulary if isinstance(data, HasVocabulary) else data
         if isinstance(words, Vocabulary):
             return self._model([CategoryColumn("word", self.plan().category, "text", words.tokens)], len(words))
         table = Table(data)

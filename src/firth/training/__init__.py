@@ -1,0 +1,1 @@
+"""What the families share: training loops, optimizers, devices, baselines, SVD."""

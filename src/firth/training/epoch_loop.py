@@ -33,6 +33,10 @@ class Progress:
     untrained: float | None = None  # loss before the first step
     epochs: list[dict[str, float]] = field(default_factory=list)
 
+    def metrics(self) -> list[dict[str, float]]:
+        """Return all stored metrics."""
+        return self.epochs
+
 
 def nothing_learned(loss: float, baseline: float, remedy: str, of: str = "the loss of the untrained model") -> str:
     """Return the text of a note with the code nothing_learned."""
@@ -231,10 +235,8 @@ class Loop(ABC):
                 raise FirthError(
                     "damaged_checkpoint", "{name} has the invalid value {got!r:.60}", name=item.name, got=value
                 )
-        measured = [*progress.epochs, *getattr(progress, "measured", ())]
-        numbers = all(
-            type(value) in (int, float) and math.isfinite(value) for metrics in measured for value in metrics.values()
-        )
+        stored = [value for metrics in progress.metrics() for value in metrics.values()]
+        numbers = all(type(value) in (int, float) and math.isfinite(value) for value in stored)
         if not numbers or not all({"loss", "pairs"} <= metrics.keys() for metrics in progress.epochs):
             raise FirthError("damaged_checkpoint", "its epoch metrics are not finite numbers")
         try:

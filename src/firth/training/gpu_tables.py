@@ -56,7 +56,7 @@ class GPUTables:
         self.windows = Windows(rules, inputs, outputs, keep, alias)
         self.programs = stable_programs(task, counts, noise, rate * self.windows.tiles.group)
         self.compile()
-        self.starting_seconds = time.perf_counter() - began
+        self.startup_seconds = time.perf_counter() - began
 
     def compile(self) -> None:
         """Compile the kernels by training on an empty slice, and reset the counters."""
@@ -134,9 +134,9 @@ class GPUTables:
             "device": "Triton's interpreter",
             "programs": self.programs,
             "products": self.windows.tiles.dtype,
-            "starting_seconds": self.starting_seconds,
+            "startup_seconds": self.startup_seconds,
             "kernel_seconds": self.seconds,
-            "laying_seconds": self.layout_seconds,
+            "preparation_seconds": self.layout_seconds,
         }
         if self.seconds:
             metrics["pairs_per_second"] = self.pairs / self.seconds

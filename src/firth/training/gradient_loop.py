@@ -64,6 +64,10 @@ class GradientProgress(Progress):
     best: float = math.inf
     measured: list[dict[str, float]] = field(default_factory=list)  # held-out metrics, with the share of the run
 
+    def metrics(self) -> list[dict[str, float]]:
+        """Return all stored metrics."""
+        return [*self.epochs, *self.measured]
+
 
 class GradientLoop(Loop):
     """Trains the weights of `net`."""

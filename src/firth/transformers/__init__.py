@@ -1,0 +1,1 @@
+"""BERT, GPT and encoder-decoders: training, use, and the folders of other libraries."""

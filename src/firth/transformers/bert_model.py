@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from firth.core import registry
 from firth.core.embedding import EmbeddedTexts, EmbedsTexts, Text, check_texts
 from firth.core.errors import FirthError
 from firth.core.method import Method
@@ -28,13 +27,14 @@ from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.special_tokens import BERT_NAMES
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
-from firth.nets.architecture import PLAIN_ACTIVATIONS, Architecture
+from firth.nets.architecture import Architecture
 from firth.nets.attention import Packed, traced_copy
 from firth.nets.encoder import Encoder, position_ids
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
+from firth.transformers.bert_files import check_tokenizer, model_parts, shape_options, stored_architecture
 from firth.transformers.contextual_words import ContextualModel
 from firth.transformers.families import ENCODERS
-from firth.transformers.families.encoders import HEADS, encoder_config, read_encoder, write_encoder
+from firth.transformers.families.encoders import HEADS, read_encoder
 from firth.transformers.families.family import Config
 from firth.transformers.families.weights import check_vocabulary
 from firth.transformers.huggingface_folder import network_folder, read_weights
@@ -43,9 +43,7 @@ from firth.transformers.sentence_modules import Projection
 from firth.transformers.sentence_settings import SentenceSettings
 from firth.transformers.sentence_transformers_folder import (
     read_sentence_files,
-    sentence_documents,
     sentence_transformers_difference,
-    step_arrays,
     stored_projection,
     stored_settings,
 )
@@ -53,8 +51,6 @@ from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, new_en
 from firth.transformers.whitening import whitening
 
 Pair = tuple[str, str]
-NETWORK = "network"  # document with the config of a network that the method's options do not describe
-OLD_SIZE_NAMES = {"hidden": "feedforward_dim", "places": "max_positions"}  # of folders that earlier versions saved
 
 
 class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
@@ -72,30 +68,7 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
         projection: Projection | None = None,
         sentence: SentenceSettings = SentenceSettings(),
     ) -> None:
-        segments = tokenizer._call(tokenizer.engine.encode, "a").type_ids
-        if 0 < net.size.segments <= max(segments, default=0):
-            raise FirthError(
-                "invalid_tokenizer",
-                "The tokenizer gives a text the segment {got:,}; the model has {segments}.",
-                got=max(segments),
-                segments=net.size.segments,
-            )
-        if not tokenizer.template.added:
-            raise FirthError(
-                "invalid_tokenizer",
-                "The tokenizer of an encoder must add special tokens to a text, such as [CLS] and [SEP]; this one adds "
-                "{tokens}. Check its post_processor.",
-                tokens="nothing",
-            )
-        rows = net.input.tokens.num_embeddings
-        if len(tokenizer) > rows:
-            raise FirthError(
-                "invalid_tokenizer",
-                "The tokenizer has {n_tokenizer:,} tokens, but the model has {rows:,} embedding rows. Use the "
-                "tokenizer that the weights were trained with.",
-                n_tokenizer=len(tokenizer),
-                rows=rows,
-            )
+        check_tokenizer(tokenizer, net)
         self.method, self.net, self.tokenizer, self.training = method, net.eval(), tokenizer, training
         self.pooling, self.projection, self.sentence = pooling, projection, sentence
         self._engines: dict[tuple[str, str], Engine] = {}
@@ -447,25 +420,7 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
 
     def parts(self) -> Parts:
         """Return the arrays and documents to store, in Hugging Face's format."""
-        lowercase = bool((self.tokenizer._document.get("normalizer") or {}).get("lowercase"))
-        is_wordpiece = self.tokenizer._document["model"]["type"] == "WordPiece" and self.size.family == "bert"
-        documents = {
-            "tokenizer": json.loads(self.tokenizer.to_json()),
-            "tokenizer_config": {
-                "tokenizer_class": "BertTokenizer" if is_wordpiece else "PreTrainedTokenizerFast",
-                "do_lower_case": lowercase,
-                "model_max_length": self.pooling.max_tokens or self.size.max_positions,
-                **self.tokenizer.special.config(),
-            },
-            "pooling": asdict(self.pooling),
-            **sentence_documents(self.pooling, self.projection, self.sentence, self.size),
-        }
-        ids = {role: token.id for role, token in self.tokenizer.special.by_role.items() if role not in ("unk", "mask")}
-        foreign = encoder_config(ENCODERS[self.size.family], self.net, ids)
-        if not isinstance(self.method, Shaped) or size_of(self.method) != self.size:
-            documents[NETWORK] = foreign  # more than the options of the method say
-        more = step_arrays(self.projection)
-        return Parts(write_encoder(ENCODERS[self.size.family], self.net), documents, foreign, more=more)
+        return model_parts(self)
 
     def save(self, folder: str | PathLike[str], overwrite: bool = False) -> Path:
         """Save the model; a note reports where sentence-transformers would give other vectors."""
@@ -511,59 +466,3 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
     def __repr__(self) -> str:
         size, title = self.size, ENCODERS[self.size.family].title
         return f"{title} model: {size.layers} layers × {size.dim}, {len(self.tokenizer):,} tokens"
-
-
-def shape_options(size: Architecture) -> dict[str, Any]:
-    """Return the options of the method BERT that describe a network."""
-    names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "epsilon")
-    options = {name: getattr(size, name) for name in names} | {"context_length": size.max_positions}
-    return options | ({"activation": size.activation} if size.activation in PLAIN_ACTIVATIONS[:3] else {})
-
-
-def stored_architecture(method: Method, parts: Parts) -> Architecture:
-    """Return the architecture of a saved network: its config, or the options of the method."""
-    network, older = parts.documents.get(NETWORK), parts.documents.get("size")
-    if network is not None:
-        if not isinstance(network, dict) or network.get("model_type") not in ENCODERS:
-            raise FirthError("damaged_model", "{name}.json must have a model_type that Firth opens.", name=NETWORK)
-        size = ENCODERS[network["model_type"]].architecture(Config(network))
-        build_settings(registry.method("bert"), shape_options(size))  # checks the ranges
-        return size
-    if older is not None:
-        options = {OLD_SIZE_NAMES.get(name, name): value for name, value in older.items()}
-        names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "activation", "epsilon")
-        kept = {name: options[name] for name in names} | {"context_length": options["max_positions"]}
-        method = build_settings(registry.method("bert"), kept)
-    segments = parts.arrays.get("embeddings.token_type_embeddings.weight")
-    if segments is None:
-        segments = parts.arrays.get("bert.embeddings.token_type_embeddings.weight")
-    return replace(size_of(method), segments=2 if segments is None or not segments.ndim else len(segments))
-
-
-@runtime_checkable
-class Shaped(Protocol):
-    """Options that give the size of a network."""
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """The layers, dim and heads."""
-
-
-def size_of(method: Method) -> Architecture:
-    """Return the architecture that a method's options give."""
-    assert isinstance(method, Shaped)
-    (layers, dim, heads), options = method.shape, method.options()
-    return Architecture(
-        layers=layers,
-        dim=dim,
-        heads=heads,
-        feedforward_dim=options["feedforward_dim"],
-        max_positions=options["context_length"],
-        dropout=options["dropout"],
-        activation=options["activation"],
-        family="bert",
-        pre_norm=False,
-        epsilon=options["epsilon"],
-        segments=2,
-        embedding_norm=True,
-    )

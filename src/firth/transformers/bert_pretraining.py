@@ -28,7 +28,8 @@ from firth.nets.encoder import Encoder
 from firth.nets.transformer import Block
 from firth.training.gradient_loop import Batch, GradientLoop, token_shares
 from firth.transformers.bert import BERT
-from firth.transformers.bert_model import BertModel, size_of
+from firth.transformers.bert_files import size_of
+from firth.transformers.bert_model import BertModel
 from firth.transformers.masking import Masking, seed_of
 from firth.transformers.next_sentence_pairs import Pairs, make_pairs, short_sentences
 from firth.transformers.packing import Shape, batch_ends, pack

@@ -120,7 +120,7 @@ def render_chat(template: str | None, messages: Messages, special: Mapping[str, 
     except Exception as error:  # whatever a template of someone else's does wrong
         raise FirthError(
             "invalid_value",
-            "The chat template refuses these messages: {reason}.",
+            "The chat template does not accept these messages: {reason}.",
             reason=str(error) or type(error).__name__,
         ) from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +13,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from firth.core.errors import FirthError
+from firth.core.model import Candidate, GeneratedToken
 from firth.core.stored import finite_rows
+from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.kernels.decoder import FloatArray
 from firth.nets.transformer import Decoder
 from firth.transformers.native_decoder import native_decoder
@@ -148,3 +150,41 @@ def generate_with_logits(
         yield token, scores
         history.append(token)
         fresh = [token]
+
+
+def stream_text(
+    tokenizer: SubwordTokenizer, tokens: Iterator[int], ends: Collection[int], stop: Sequence[str]
+) -> Iterator[str]:
+    """Yield generated text as soon as it is final: a token may hold part of a character or of a stop text."""
+    generated, emitted = list[int](), 0
+    longest = max(map(len, stop), default=1) - 1
+    for token in tokens:
+        if token in ends:
+            break
+        generated.append(token)
+        text = tokenizer.decode(generated)
+        stops = [index for index in (text.find(word) for word in stop if word) if index >= 0]
+        if stops:
+            text, longest = text[: min(stops)], 0
+        certain = len(text) - longest if stops or not text.endswith("\ufffd") else emitted
+        if certain > emitted:
+            yield text[emitted:certain]
+            emitted = certain
+        if stops:
+            return
+    rest = tokenizer.decode(generated)[emitted:]
+    if rest:
+        yield rest
+
+
+def generated_token(
+    tokenizer: SubwordTokenizer, token: int, logits: Tensor, sampling: Sampling, k: int
+) -> GeneratedToken:
+    """Return a sampled token and the `k` most probable ones, with their probabilities."""
+    probabilities, sampled = torch.softmax(logits.float().cpu(), dim=-1), sampling.probabilities(logits)
+    best = probabilities.topk(min(k, len(tokenizer))).indices.tolist()
+    candidates = {
+        id: Candidate(id, tokenizer.decode([id], special=True), float(probabilities[id]), float(sampled[id]))
+        for id in (*best, token)
+    }
+    return GeneratedToken(candidates[token], [candidates[id] for id in best])

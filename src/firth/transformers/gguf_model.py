@@ -24,8 +24,9 @@ from firth.transformers.families.decoders import read_decoder
 from firth.transformers.families.gguf import GGUFWeights, gguf_architecture
 from firth.transformers.families.weights import match_state
 from firth.transformers.generation import Engine
-from firth.transformers.gpt_model import GPTModel, TextSettings, checked_precision, options_of
-from firth.transformers.native_decoder import PRECISIONS, native_net, quantized
+from firth.transformers.gpt_files import TextSettings, options_of
+from firth.transformers.gpt_model import GPTModel
+from firth.transformers.native_decoder import PRECISIONS, checked_precision, native_net, quantized
 from firth.transformers.pooling import Pooling
 from firth.transformers.sentence_settings import SentenceSettings
 from firth.transformers.sentence_transformers_folder import SentenceFiles

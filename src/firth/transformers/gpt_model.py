@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,14 +14,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from firth.core import registry
 from firth.core.embedding import EmbeddedTexts, EmbedsTexts, check_texts
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Candidate, GeneratedToken, Parts
 from firth.core.options import build_settings
 from firth.core.renamed import current_weight
-from firth.core.storage import read_json
 from firth.core.stored import finite_rows
 from firth.core.vectors import Vectors, unit_rows
 from firth.data.subword_tokenizer import SubwordTokenizer
@@ -30,18 +28,37 @@ from firth.nets.architecture import Architecture
 from firth.nets.attention import Packed, traced_copy
 from firth.nets.positions import Sinusoidal
 from firth.nets.transformer import Decoder
-from firth.training.weight_files import with_weights
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.chat import Messages, read_template, render_chat
 from firth.transformers.contextual_words import ContextualModel
 from firth.transformers.families import DECODERS
 from firth.transformers.families.decoders import decoder_config, has_output_layer, read_decoder, write_decoder
-from firth.transformers.families.family import Config, Family
-from firth.transformers.families.gpt2 import GPT2, is_gpt2
-from firth.transformers.generation import Engine, Sampling, engine_of, generate_ids, generate_with_logits
+from firth.transformers.families.family import Config
+from firth.transformers.families.gpt2 import GPT2
+from firth.transformers.generation import (
+    Engine,
+    Sampling,
+    engine_of,
+    generate_ids,
+    generate_with_logits,
+    generated_token,
+    stream_text,
+)
+from firth.transformers.gpt_files import (
+    NETWORK,
+    TextSettings,
+    end_ids,
+    is_base,
+    layout_of,
+    net_of,
+    options_of,
+    size_of,
+    stored_architecture,
+    stored_sentence,
+)
 from firth.transformers.huggingface_folder import network_folder, read_modules, read_weights
 from firth.transformers.language_modeling import windows
-from firth.transformers.native_decoder import PRECISIONS, native_decoder, native_problem
+from firth.transformers.native_decoder import checked_precision, native_decoder, native_problem
 from firth.transformers.pooling import Pooling, pool_tokens
 from firth.transformers.sentence_settings import SentenceSettings
 from firth.transformers.sentence_transformers_folder import (
@@ -49,12 +66,9 @@ from firth.transformers.sentence_transformers_folder import (
     read_sentence_files,
     sentence_documents,
     step_arrays,
-    stored_projection,
-    stored_settings,
 )
 
 END = "<|endoftext|>"
-NETWORK = "network"  # document with the config of a network that the method's options do not describe
 TEXT_SETTINGS = "text_settings"  # document with the settings of a model that is not a GPT of Firth
 TOKENS = 200  # default number of generated tokens
 BATCH_TOKENS = 8192  # per batch
@@ -66,15 +80,6 @@ class Perplexity(NamedTuple):
     loss: float  # mean −log p per token
     perplexity: float
     tokens: int
-
-
-@dataclass(frozen=True)
-class TextSettings:
-    """What other libraries store beside a network."""
-
-    chat_template: str | None = None
-    ends: tuple[int, ...] = ()  # tokens at which generation stops, besides eos
-    has_output: bool = True  # a network without output layer embeds texts and generates none
 
 
 class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
@@ -242,29 +247,8 @@ class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
                 limit=self.max_text_tokens,
             )
         generated = generate_ids(engine, ids, tokens, sampling, slide)
-        return self._stream_text(generated, [stop] if isinstance(stop, str) else list(stop))
-
-    def _stream_text(self, tokens: Iterator[int], stop: Sequence[str]) -> Iterator[str]:
-        """Yield generated text as soon as it is final: a token may hold part of a character or of a stop text."""
-        ends, generated, emitted = {self.end, *self.settings.ends}, list[int](), 0
-        longest = max(map(len, stop), default=1) - 1
-        for token in tokens:
-            if token in ends:
-                break
-            generated.append(token)
-            text = self.tokenizer.decode(generated)
-            stops = [index for index in (text.find(word) for word in stop if word) if index >= 0]
-            if stops:
-                text, longest = text[: min(stops)], 0
-            certain = len(text) - longest if stops or not text.endswith("\ufffd") else emitted
-            if certain > emitted:
-                yield text[emitted:certain]
-                emitted = certain
-            if stops:
-                return
-        rest = self.tokenizer.decode(generated)[emitted:]
-        if rest:
-            yield rest
+        ends = {self.end, *self.settings.ends}
+        return stream_text(self.tokenizer, generated, ends, [stop] if isinstance(stop, str) else list(stop))
 
     def generate_tokens(
         self, prompt: str = "", generated: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
@@ -273,11 +257,7 @@ class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
 
         Settings are temperature, top_k, top_p and seed. Generation stops early at the end token.
         """
-        ids, sampling, vocabulary_size = (
-            [*self.ids(prompt), *self.check_token_ids(generated)],
-            Sampling(**settings),
-            len(self.tokenizer),
-        )
+        ids, sampling = [*self.ids(prompt), *self.check_token_ids(generated)], Sampling(**settings)
         if tokens < 1 or k < 1:
             raise FirthError(
                 "invalid_value", "tokens and k must be at least 1; got tokens={tokens} and k={k}.", tokens=tokens, k=k
@@ -293,21 +273,7 @@ class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
             )
         steps, ends = list[GeneratedToken](), {self.end, *self.settings.ends}
         for token, logits in generate_with_logits(self.engine(), ids, tokens, sampling, slide=False):
-            probabilities, sampling_probabilities = (
-                torch.softmax(logits.float().cpu(), dim=-1),
-                sampling.probabilities(logits),
-            )
-            best = probabilities.topk(min(k, vocabulary_size)).indices.tolist()
-            candidates = {
-                id: Candidate(
-                    id,
-                    self.tokenizer.decode([id], special=True),
-                    float(probabilities[id]),
-                    float(sampling_probabilities[id]),
-                )
-                for id in (*best, token)
-            }
-            steps.append(GeneratedToken(candidates[token], [candidates[id] for id in best]))
+            steps.append(generated_token(self.tokenizer, token, logits, sampling, k))
             if token in ends:
                 break
         return steps
@@ -523,80 +489,3 @@ class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
     def __repr__(self) -> str:
         title = DECODERS[self.size.family].title if self.size.family in DECODERS else "GPT"
         return f"{title} model: {self.size.layers} layers × {self.size.dim}, {len(self.tokenizer):,} tokens"
-
-
-def net_of(state: Mapping[str, torch.Tensor], size: Architecture) -> Decoder:
-    """Return a network with these weights."""
-    vocabulary_size = len(state["embedding.tokens.weight"])
-    return with_weights(lambda: Decoder(vocabulary_size, size), state).eval()
-
-
-def layout_of(size: Architecture) -> Family | None:
-    """Return the family in whose format a network is stored; None if only Firth has such networks."""
-    return DECODERS[size.family] if size.family else GPT2 if is_gpt2(size) else None
-
-
-def stored_architecture(network: Any) -> Architecture:
-    """Return the architecture of a saved network from its config."""
-    if not isinstance(network, dict) or network.get("model_type") not in DECODERS:
-        raise FirthError("damaged_model", "{name}.json must have a model_type that Firth opens.", name=NETWORK)
-    size = DECODERS[network["model_type"]].architecture(Config(network))
-    build_settings(registry.method("gpt"), options_of(size))  # checks the ranges
-    return size
-
-
-def options_of(size: Architecture) -> dict[str, Any]:
-    """Return the options of the method that describe a network, as far as they can."""
-    names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "activation", "positions", "epsilon")
-    return {name: getattr(size, name) for name in names} | {"context_length": max(1, size.max_positions - 1)}
-
-
-def is_base(config: Mapping[str, Any]) -> bool:
-    """Return whether config.json is of a network without output layer."""
-    return all(str(name).endswith("Model") and "LMHead" not in name for name in config.get("architectures") or ())
-
-
-def stored_sentence(parts: Parts, size: Architecture) -> SentenceFiles:
-    """Return how a saved model pools texts."""
-    stored = dict(parts.documents["pooling"])
-    pooling = Pooling(**stored | {"layers": tuple(stored["layers"])})
-    projection = stored_projection(parts.documents, parts.more, pooling.dim(size.dim))
-    return SentenceFiles(pooling, projection, stored_settings(parts.documents))
-
-
-def checked_precision(precision: str) -> str:
-    """Return the precision, or raise invalid_value."""
-    if precision not in PRECISIONS:
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option="precision",
-            choices=", ".join(("auto", *PRECISIONS)),
-            got=precision,
-        )
-    return precision
-
-
-def end_ids(folder: Path, config: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the tokens at which generation stops, from generation_config.json or config.json."""
-    path = folder / "generation_config.json"
-    generation = read_json(path) if path.is_file() else {}
-    ids = generation.get("eos_token_id") if isinstance(generation, dict) else None
-    ids = config.get("eos_token_id") if ids is None else ids
-    return tuple(id for id in (ids if isinstance(ids, list) else [ids]) if type(id) is int)
-
-
-def size_of(method: Method) -> Architecture:
-    """Return the network size that a method's options give."""
-    options = method.options()
-    return Architecture(
-        layers=options["layers"],
-        dim=options["dim"],
-        heads=options["heads"],
-        feedforward_dim=options["feedforward_dim"],
-        max_positions=options["context_length"] + 1,  # one more for the begin token
-        dropout=options["dropout"],
-        activation=options["activation"],
-        positions=options["positions"],
-        epsilon=options["epsilon"],
-    )

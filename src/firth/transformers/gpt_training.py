@@ -18,7 +18,8 @@ from firth.data.subwords import BPE, Characters
 from firth.nets.architecture import Architecture
 from firth.nets.transformer import Decoder
 from firth.transformers.gpt import GPT
-from firth.transformers.gpt_model import END, GPTModel, net_of, size_of
+from firth.transformers.gpt_files import net_of, size_of
+from firth.transformers.gpt_model import END, GPTModel
 from firth.transformers.language_modeling import LanguageTraining
 
 MULTIPLE = 64  # of embedding rows: aligned matrix products are faster

@@ -70,6 +70,7 @@ def read_modules(folder: Path) -> list[tuple[str, Path]]:
 
 
 def inside(path: Any) -> bool:
+    """Return whether a path from a file stays within the folder."""
     return isinstance(path, str) and not Path(path).is_absolute() and ".." not in Path(path).parts
 
 

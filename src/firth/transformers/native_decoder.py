@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from firth.core.errors import FirthError
 from firth.kernels.blocks import STORAGES, quantize
 from firth.kernels.decoder import NOTHING, FloatArray, Layer, Linear, Net, Norm
 from firth.kernels.decoder import Decoder as NativeDecoder
@@ -19,6 +20,19 @@ from firth.nets.transformer import Decoder
 
 #: Storage of the weights by precision.
 PRECISIONS = {"float32": "F32", "int8": "Q8_0", "int4": "Q4_1"}
+
+
+def checked_precision(precision: str) -> str:
+    """Return the precision, or raise invalid_value."""
+    if precision not in PRECISIONS:
+        raise FirthError(
+            "invalid_value",
+            "{option} must be one of {choices}; got {got!r}.",
+            option="precision",
+            choices=", ".join(("auto", *PRECISIONS)),
+            got=precision,
+        )
+    return precision
 
 
 def native_problem(size: Architecture) -> str | None:

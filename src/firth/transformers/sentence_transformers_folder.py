@@ -76,7 +76,7 @@ def read_sentence_files(folder: Path, dim: int, max_positions: int) -> SentenceF
     if "message" in (transformer.get("modality_config") or ()):
         raise FirthError(
             "unsupported_architecture",
-            "{folder} embeds texts as messages of its chat template; Firth embeds them as they are.",
+            "{folder} puts texts into messages of its chat template before embedding; Firth does not support this.",
             folder=folder,
         )
     pooling_config = read_object(pooled / "config.json")

@@ -1,0 +1,1 @@
+"""Methods for words: skip-gram, CBOW, fastText, GloVe, PMI."""

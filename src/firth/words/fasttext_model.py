@@ -19,7 +19,7 @@ from firth.core.embedding import EmbeddedTexts, check_texts
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
 from firth.core.model import Parts
-from firth.core.options import options_of
+from firth.core.options import build_settings, options_of
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix, Vectors
 from firth.data.vocabulary import Vocabulary
@@ -27,14 +27,14 @@ from firth.formats.fasttext import FastTextArgs, FastTextFile, SparseRows
 from firth.kernels.product import CENTROIDS, ProductCodes, parts_of
 from firth.words.fasttext_quantization import quantize
 from firth.words.subword_training import Subwords
-from firth.words.word_model import Phrases, TextModel, Texts, WordOptions, average_words, sif_weights
+from firth.words.word_model import AveragingModel, Phrases, Texts, WordOptions, average_words, sif_weights
 
 LOSSES = {"negative": "ns", "hierarchical": "hs", "softmax": "softmax"}  # Firth's name -> fastText's
 OBJECTIVES = {"skipgram": "sg", "cbow": "cbow"}
 CODES = ("codes", "centroids", "norm_codes", "norm_centroids")
 
 
-class FastTextModel(TextModel):
+class FastTextModel(AveragingModel):
     """Word vectors composed of subwords.
 
     `table` has one row per word, followed by one row per n-gram bucket that was trained. `vectors` are composed from it
@@ -96,7 +96,7 @@ class FastTextModel(TextModel):
         composed = self.subwords.compose(self.table, [word], np.array([-1], dtype=np.int32))
         return composed.matrix[0] if composed.n_rows[0] else None
 
-    def embed_with_counts(self, texts: Texts, smoothing: float = 0.0) -> EmbeddedTexts:
+    def embed_with_counts(self, texts: Texts, smoothing: float | None = None) -> EmbeddedTexts:
         """Return the mean word vector of each text, with vectors of unseen words composed from their n-grams.
 
         A text without any vector gets zeros. `unknown` counts words without a vector. `smoothing` weights words as in
@@ -109,7 +109,7 @@ class FastTextModel(TextModel):
         token_index = {token: index for index, token in enumerate(unique_tokens)}
         word_rows = np.array([ids.get(token, -1) for token in unique_tokens], dtype=np.int32)
         token_counts = np.where(word_rows >= 0, counts[word_rows] if len(counts) else 0, 0)
-        weights = sif_weights(token_counts, counts.sum(), smoothing)
+        weights = sif_weights(token_counts, counts.sum(), self.smoothing if smoothing is None else smoothing)
         composed = self.subwords.compose(self.table, unique_tokens, word_rows, available_cores())
         rows = [[index for token in text if composed.n_rows[index := token_index[token]]] for text in tokens]
         weights = np.ones(len(unique_tokens)) if weights is None else weights
@@ -287,7 +287,7 @@ def stored_codes(arrays: Mapping[str, NDArray[Any]], width: Any, dim: int) -> Pr
 
 def method_of(args: FastTextArgs) -> WordOptions:
     """Return the options of Firth's FastText that are closest to a file's settings, which stay in `training`."""
-    method: Any = registry.method("fasttext")
+    method = registry.method("fasttext")
     options = {item.name: item for item in options_of(method)}
     settings = {
         "dim": args.dim,
@@ -304,7 +304,8 @@ def method_of(args: FastTextArgs) -> WordOptions:
     values["loss"] = next((name for name, other in LOSSES.items() if other == args.loss), "softmax")
     values["objective"] = next(name for name, other in OBJECTIVES.items() if other == args.model)
     # fastText splits at whitespace and keeps case.
-    fasttext_method: WordOptions = method(**values, tokenizer="whitespace", lowercase=False)
+    fasttext_method = build_settings(method, {**values, "tokenizer": "whitespace", "lowercase": False})
+    assert isinstance(fasttext_method, WordOptions)
     return fasttext_method
 
 

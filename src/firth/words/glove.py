@@ -69,7 +69,7 @@ class GloVe(PairOptions):
                 got=start,
             )
         started = time.monotonic()
-        method, pairs, phrases, metrics, splitting = self.count(data, run, start)
+        method, (pairs, phrases, metrics, splitting) = self.count(data, run, start)
         vocabulary = pairs.vocabulary
         if self.unknown and UNKNOWN in vocabulary:
             raise FirthError(

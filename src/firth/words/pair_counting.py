@@ -19,9 +19,8 @@ AnyPairOptions = TypeVar("AnyPairOptions", bound="PairOptions")
 
 
 class CountedPairs(NamedTuple):
-    """Counted pairs, metadata of their corpus, and the method with all options set."""
+    """Counted pairs, and metadata of their corpus."""
 
-    method: Any
     pairs: Cooccurrence
     phrases: list[list[Phrase]]
     metrics: dict[str, Any]
@@ -48,8 +47,13 @@ class PairOptions(WordOptions):
         """Return this method with its unset options chosen by corpus size."""
         return self.resolved(min_count=max(1, vocabulary.min_count))
 
-    def count(self, data: Any, run: Run, start: TextModel | None = None) -> CountedPairs:
-        """Count the pairs of a corpus (or Tokens, paths, texts); a Cooccurrence is used as it is."""
+    def count(
+        self: AnyPairOptions, data: Any, run: Run, start: TextModel | None = None
+    ) -> tuple[AnyPairOptions, CountedPairs]:
+        """Count the pairs of a corpus (or Tokens, paths, texts); a Cooccurrence is used as it is.
+
+        Return this method with all options set, and the pairs.
+        """
         if isinstance(data, Cooccurrence):
             if start is not None:
                 raise FirthError(
@@ -80,4 +84,5 @@ class PairOptions(WordOptions):
             }
         if not len(pairs):
             raise no_pairs_error(self, pairs.vocabulary)
-        return CountedPairs(method, pairs, phrases, metrics | {"pairs": len(pairs), "seed": run.seed}, splitting)
+        metrics |= {"pairs": len(pairs), "seed": run.seed}
+        return method, CountedPairs(pairs, phrases, metrics, splitting)

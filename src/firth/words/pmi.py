@@ -206,7 +206,7 @@ class PMI(PairOptions):
                 method="PMI",
             )
         began = time.monotonic()
-        method, pairs, phrases, metrics, splitting = self.count(data, run)
+        method, (pairs, phrases, metrics, splitting) = self.count(data, run)
         counts = pairs.matrix
         sums = marginal_counts(counts)
         counts = drop_rare_pairs(counts, self.min_pair)

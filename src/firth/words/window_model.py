@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,16 @@ from firth.core.vectors import Matrix, top_rows
 from firth.kernels import predict as kernel
 from firth.words.word_model import WordModel
 
+if TYPE_CHECKING:
+    from firth.words.window_training import WindowMethod
+
 MASK = "[MASK]"
 
 
 class Word2VecModel(WordModel):
     """Word and context vectors trained by SkipGram or CBOW."""
 
-    method: Any
+    method: WindowMethod
 
     def fill(self, text: str, k: int = 5, other: str | None = None) -> list[list[tuple[str, float]]]:
         """Return the k most probable words for each [MASK] of a text, given the known words in the window around it.
@@ -48,7 +51,7 @@ class Word2VecModel(WordModel):
         """
         rows = self.vectors.matrix[contexts]
         if self.method.architecture == "cbow":
-            rows = (rows.mean if self.method.combine == "mean" else rows.sum)(axis=0, keepdims=True)
+            rows = (rows.mean if self.method.kernel_settings()["mean"] else rows.sum)(axis=0, keepdims=True)
         predictions = [
             self._hierarchical_log_probabilities(row)
             if self.method.loss == "hierarchical"

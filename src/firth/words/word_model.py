@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ NATIVE_MIN_CHARACTERS = 1 << 20  # shorter texts are encoded in Python, without 
 Phrases = Sequence[Sequence[Sequence[Any]]]  # the joined pairs of words, for each pass
 Texts = Sequence[str | Sequence[str]]  # texts, or lists of their tokens
 AnyWordOptions = TypeVar("AnyWordOptions", bound="WordOptions")
+Averaging = TypeVar("Averaging", bound="AveragingModel")
 #: Limits of word vectors, for model cards.
 ONE_SENSE = "A word has one vector for all its meanings."
 UNSEEN_WORDS = "Words outside the vocabulary have no vector and are left out of text vectors."
@@ -177,8 +179,12 @@ class TextModel(EmbedsTexts):
                     [check_texts_of(list(pair), "A pair of words", 2) for pair in pairs]
                     for pairs in document.get("phrases", ())
                 ]
+                self._read_document(document)
                 self._vocabulary = vocabulary = Vocabulary.from_json(document)
         return vocabulary
+
+    def _read_document(self, document: Mapping[str, Any]) -> None:
+        """Read what a subclass stores with the vocabulary."""
 
     @property
     def known(self) -> Vocabulary:
@@ -269,7 +275,37 @@ def average_words(
     return EmbeddedTexts(finite_rows(matrix, "Text"), known, np.array(lengths, dtype=np.int64) - known)
 
 
-class WordModel(TextModel):
+class AveragingModel(TextModel):
+    """A model that represents a text by the mean of its word vectors, which may be weighted."""
+
+    _smoothing = 0.0
+
+    @property
+    def smoothing(self) -> float:
+        """The smoothing of `embed` where none is given; 0 is the plain mean."""
+        _ = self.vocabulary
+        return self._smoothing
+
+    def with_smoothing(self: Averaging, smoothing: float) -> Averaging:
+        """Return the same model with another default of `smoothing`, which is saved with it."""
+        sif_weights(np.zeros(1), 1, smoothing)  # checks the value
+        model = copy.copy(self)
+        _ = model.vocabulary  # which would set the stored value
+        model._smoothing = float(smoothing)
+        return model
+
+    def vocabulary_json(self) -> dict[str, Any]:
+        """Return the vocabulary, phrases and smoothing for storage."""
+        return super().vocabulary_json() | ({"smoothing": self.smoothing} if self.smoothing else {})
+
+    def _read_document(self, document: Mapping[str, Any]) -> None:
+        stored = document.get("smoothing", 0.0)
+        if type(stored) not in (int, float) or not 0 <= stored < math.inf:
+            raise FirthError("damaged_model", "smoothing must be a number of at least 0; got {got!r:.60}.", got=stored)
+        self._smoothing = float(stored)
+
+
+class WordModel(AveragingModel):
     """Word vectors.
 
     `vectors` are the input vectors. `tables["contexts"]` are the output vectors, if the loss trains one per word.
@@ -295,15 +331,16 @@ class WordModel(TextModel):
             return {"words": self.vectors}
         return {"words": self.vectors, "contexts": Vectors(self._tokens, self.outputs, missing=self._missing_reason)}
 
-    def embed_with_counts(self, texts: Texts, smoothing: float = 0.0) -> EmbeddedTexts:
+    def embed_with_counts(self, texts: Texts, smoothing: float | None = None) -> EmbeddedTexts:
         """Return the mean vector of each text's known words; zeros for a text without any.
 
         With `smoothing` a > 0, a word with frequency p in the training corpus has the weight a / (a + p), which lowers
         the influence of frequent words (SIF; Arora et al. 2017, eq. 3). 1e-3 is a common value; 0 is the plain mean.
+        The default is that of the model (`with_smoothing`).
         """
         check_texts(texts, lists=True)
         counts = self.vocabulary.counts
-        weights = sif_weights(counts, counts.sum(), smoothing)
+        weights = sif_weights(counts, counts.sum(), self.smoothing if smoothing is None else smoothing)
         rows, lengths = list[list[int]](), list[int]()
         for text in texts:
             tokens = self.tokenize(text)

@@ -35,7 +35,7 @@ const LEAD = 60; // characters before the first highlight of a long text
 const SEEN = 280; // approximate visible length of a text
 
 /** A text in highlighted and plain segments. The server counts code points, JavaScript UTF-16 units. */
-export function pieces(hit: Hit): { text: string; kind: string }[] {
+export function parts(hit: Hit): { text: string; kind: string }[] {
   const letters = [...hit.text];
   const cut = (begin: number, end?: number) => letters.slice(begin, end).join("");
   const first = hit.spans[0]?.end ?? 0;

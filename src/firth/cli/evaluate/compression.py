@@ -36,9 +36,9 @@ MIN_ROWS = 50
 def command(data: str, as_json: bool, **settings: Any) -> None:
     """Compress the rows of DATA by PCA, LSA, an autoencoder and a VAE, and measure them on held-out rows.
 
-    lost: the share of variance that is not reconstructed. neighbours kept: the share of a row's nearest neighbors that
-    its code preserves. probe: the accuracy of a linear model that predicts the label from codes. told apart: the AUC of
-    trees that distinguish sampled rows from real ones (0.5 is ideal), beside rows with independently drawn columns.
+    lost: the share of variance that is not reconstructed. neighbor overlap: the share of a row's nearest neighbors that
+    its code preserves. probe: the accuracy of a linear model that predicts the label from codes. two-sample AUC: how
+    well trees distinguish sampled rows from real ones (0.5 is ideal), beside rows with independent columns.
     """
     from firth.core.run import Run
 
@@ -181,9 +181,9 @@ def with_baselines(result: CompressionResult, rows: Any, independent: Any, label
     """Add two baselines: the uncompressed rows, and rows whose columns are drawn independently."""
     from firth.evaluate import Compressed, CompressionResult, compression, two_sample
 
-    uncompressed = compression(rows, {"the rows themselves": Compressed(rows)}, labels, k=result.k, seed=seed)
+    uncompressed = compression(rows, {"original rows": Compressed(rows)}, labels, k=result.k, seed=seed)
     empty = next(iter(uncompressed.scores.values()))._replace(dim=0, neighbors=float("nan"), probe=float("nan"))
     drawn = empty._replace(two_sample_auc=two_sample(rows, independent, seed=seed))
     return CompressionResult(
-        {**uncompressed.scores, **result.scores, "columns drawn alone": drawn}, result.rows, result.k
+        {**uncompressed.scores, **result.scores, "independent columns": drawn}, result.rows, result.k
     )

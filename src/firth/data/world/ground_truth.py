@@ -54,6 +54,7 @@ class GroundTruth:
 
 
 def make_ground_truth(seed: int, size: int) -> GroundTruth:
+    """Make the countries, people, animals and other facts that the texts are about."""
     random = Random(f"world/{seed}/{size}")
     name = Namer(random)
     countries = []

@@ -20,18 +20,23 @@ WEIGHT_SCALE = 10_000  # weights are sent as integers, scaled by this: a third o
 
 
 class AttentionBody(BaseModel):
+    """A text, or a text and its translation."""
+
     model: str
     text: str = Field(min_length=1, max_length=MAX_TEXT)
     other: str | None = Field(None, max_length=MAX_TEXT)
 
 
 class HeadBody(AttentionBody):
+    """A query position of one head."""
+
     layer: int = Field(ge=1)
     head: int = Field(ge=1)
     query: int = Field(ge=1)
 
 
 def attention_model(body: AttentionBody, request: Request) -> Any:
+    """Return the model of a request, which must have attention, after checking the text."""
     model = model_with(request, body.model, "attends", "bert, gpt and seq2seq models have attention")
     if not body.text.strip():
         raise RequestError(400, "The text is empty; enter a sentence.", field="text")
@@ -42,6 +47,7 @@ def attention_model(body: AttentionBody, request: Request) -> Any:
 
 
 def check_tokens(tokens: int) -> None:
+    """Refuse texts with more tokens than the plot shows."""
     if tokens > MAX_TOKENS:
         raise RequestError(400, f"The plot shows at most {MAX_TOKENS} tokens; got {tokens}. Shorten the text.")
 

@@ -37,12 +37,14 @@ router = APIRouter(prefix="/data")
 
 
 def workspace_of(request: Request) -> Workspace:
+    """Return the workspace of the server."""
     workspace: Workspace = request.app.state.workspace
     return workspace
 
 
 @router.get("")
 def sources(request: Request) -> dict[str, Any]:
+    """List the data files below the root, and those made here."""
     workspace = workspace_of(request)
     root = None if workspace.root is None else workspace.root.name
     return {"sources": workspace.sources(), "root": root}
@@ -50,6 +52,7 @@ def sources(request: Request) -> dict[str, Any]:
 
 @router.post("/drop")
 async def drop(request: Request, name: str) -> dict[str, Any]:
+    """Store an uploaded file."""
     return await run_in_threadpool(workspace_of(request).drop, name, await request.body())
 
 
@@ -65,6 +68,7 @@ class CorpusBody(BaseModel):
 
 @router.post("/make")
 def make(request: Request, body: CorpusBody) -> dict[str, Any]:
+    """Start a job that makes a corpus."""
     workspace = workspace_of(request)
     default_name, suffix = ("python", ".jsonl") if body.what == "python" else (f"world-{body.seed}", ".txt")
     path = workspace.output((body.name or default_name).removesuffix(suffix) + suffix)
@@ -89,6 +93,7 @@ def look(
 
 
 def preview(path: Path, unit: str, column: str, first: int, count: int) -> dict[str, Any]:
+    """Return some rows or documents of a data file."""
     last = first + count
     if format_and_compression(path)[0]:
         records = list(islice(rows(path), first, last + 1))
@@ -103,6 +108,7 @@ def preview(path: Path, unit: str, column: str, first: int, count: int) -> dict[
 
 
 def cell_text(value: Any) -> str:
+    """Return a value as a text of limited length."""
     text = (
         "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     )
@@ -136,6 +142,7 @@ def rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def json_row(line: str, path: Path) -> Mapping[str, Any]:
+    """Parse a line of a JSON Lines file."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:

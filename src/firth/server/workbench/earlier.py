@@ -83,6 +83,7 @@ def finished_run(name: str, path: Path) -> list[tuple[float, dict[str, Any]]]:
 
 
 def number(value: Any) -> float | None:
+    """Return a number as float; None if the value is not one."""
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 

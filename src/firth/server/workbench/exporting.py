@@ -31,6 +31,8 @@ router = APIRouter(prefix="/map")
 
 
 class Selection(BaseModel):
+    """Rows of a map to export."""
+
     of: str
     rows: list[int] = Field(min_length=1, max_length=MAX_POINTS)
     method: str = "pca"
@@ -91,6 +93,7 @@ def csv_rows(columns: dict[str, list[Any]], begins: bool) -> str:
 
 
 def cell(value: Any) -> str:
+    """Return a value as a CSV cell that a spreadsheet does not run as a formula."""
     if value is None:
         return ""
     if isinstance(value, (list, dict)):

@@ -12,6 +12,7 @@ router = APIRouter()
 
 
 def jobs_of(request: Request) -> Jobs:
+    """Return the jobs of the server."""
     jobs: Jobs = request.app.state.workspace.jobs
     return jobs
 
@@ -25,20 +26,24 @@ def jobs(request: Request, verb: str | None = None) -> dict[str, Any]:
 
 @router.get("/jobs/{number}")
 def job(number: int, request: Request) -> dict[str, Any]:
+    """Describe a job."""
     return jobs_of(request).get(number).to_json()
 
 
 @router.post("/jobs/{number}/stop")
 def stop(number: int, request: Request) -> dict[str, Any]:
+    """Stop a job."""
     return jobs_of(request).stop(number).to_json()
 
 
 @router.post("/jobs/{number}/resume")
 def resume(number: int, request: Request) -> dict[str, Any]:
+    """Run a stopped job again, from its checkpoint."""
     return jobs_of(request).resume(number).to_json()
 
 
 @router.delete("/jobs/{number}")
 def forget(number: int, request: Request) -> dict[str, Any]:
+    """Remove a job from the list."""
     jobs_of(request).forget(number)
     return {"forgotten": number}

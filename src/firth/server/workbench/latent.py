@@ -24,19 +24,26 @@ Number = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 
 
 class ModelBody(BaseModel):
+    """A model with a latent space."""
+
     model: str
 
 
 class PlaneBody(ModelBody):
+    """The rows whose codes are shown, and the column of their labels."""
+
     source: str | None = None  # a table of the workspace; by default the rows whose codes the model saved
     labels: str | None = None  # one of its columns
 
 
 class CodesBody(ModelBody):
+    """Codes to decode."""
+
     codes: list[list[Number]] = Field(min_length=1, max_length=MAX_CODES)
 
 
 def latent_model(body: ModelBody, request: Request) -> Any:
+    """Return the model of a request, which must have a latent space."""
     return model_with(request, body.model, "interpolates", "autoencoder and vae models have a latent space")
 
 
@@ -82,6 +89,7 @@ def label_columns(table: Table) -> list[str]:
 
 
 def labels_of(table: Table, name: str | None, rows: NDArray[np.int64]) -> list[str] | None:
+    """Return the labels of rows from a column of the table."""
     if not name:
         return None
     if name not in table.names:

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.model import HasVectors
 from firth.core.run import Run
-from firth.core.vectors import Vectors
+from firth.core.vectors import Hit, Vectors
 from firth.data.vocabulary import HasVocabulary
 from firth.index import Index, snippet
+from firth.index.hits import Hit as IndexHit
 from firth.index.segment import KEY, TEXT, values_of
 from firth.maps.layout_files import read_layout, save_layout
 from firth.maps.layouts import METHODS, Layout, first_rows, layout
@@ -57,12 +58,14 @@ class Space:
     cache: dict[Any, Any] = field(default_factory=dict)  # layouts and clusters, which are slow to compute
 
     def cached(self, key: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
+        """Return a cached result, computed at the first call."""
         if key not in self.cache:
             self.cache[key] = compute()
         return self.cache[key]
 
     @property
     def texts(self) -> list[str] | None:
+        """The texts of the rows; None if there are none."""
         if self.attributes is None or TEXT not in self.attributes.column_names:
             return None
         return [text or "" for text in self.attributes.column(TEXT).to_pylist()]
@@ -89,6 +92,7 @@ def space_of(request: Request, of: str) -> Space:
 
 
 def model_space(model: Served, table: str, path: Path) -> Space:
+    """Return the space of a table of a model."""
     tables = model.tables if isinstance(model, HasVectors) else {}
     if table not in tables:
         raise RequestError(404, f"{path.name} has no table {table[:80]!r}; it has: {', '.join(tables) or 'none'}.")
@@ -99,6 +103,7 @@ def model_space(model: Served, table: str, path: Path) -> Space:
 
 
 def index_space(index: Index) -> Space:
+    """Return the space of an index."""
     import pyarrow
 
     keys, parts, tables, room = list[str](), [], [], MAX_POINTS
@@ -164,6 +169,7 @@ def about(request: Request, of: str) -> dict[str, Any]:
 
 
 def available(package: str) -> bool:
+    """Return whether a package is installed."""
     return not package or importlib.util.find_spec(package) is not None
 
 
@@ -187,6 +193,7 @@ def points(request: Request, of: str, method: str = "pca") -> Response:
 
 
 def pending_layout(space: Space, method: str) -> PendingLayout:
+    """Return the layout of a space, which is computed in a thread."""
     with opening:
         pending: PendingLayout = space.cached(
             ("points", method), lambda: PendingLayout(lambda run: compute_layout(space, method, run))
@@ -204,6 +211,7 @@ def finished_layout(space: Space, method: str) -> Layout | None:
 
 
 def groups_of(space: Space, k: int) -> Groups:
+    """Return the clusters of a space."""
     result: Groups = space.cached(("group", k), lambda: groups(space.vectors, k, texts=space.texts))
     return result
 
@@ -245,6 +253,7 @@ def colour(request: Request, of: str, by: str = GROUPS, k: int = 10) -> dict[str
 
 
 def attribute(column: Any, name: str) -> dict[str, Any]:
+    """Describe a column as colors: categories, or numbers."""
     import pyarrow.types as arrow_types
 
     values = column.to_pylist()
@@ -264,11 +273,13 @@ def attribute(column: Any, name: str) -> dict[str, Any]:
 
 
 def category(codes: NDArray[Any], labels: list[str], sizes: list[int]) -> dict[str, Any]:
+    """Describe categories as colors."""
     values = base64.b64encode(codes.astype(np.uint8).tobytes()).decode()
     return {"kind": "category", "labels": labels, "sizes": sizes, "values": values}
 
 
 def number(values: NDArray[Any], label: str, log: bool = False) -> dict[str, Any]:
+    """Describe numbers as colors."""
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     packed = base64.b64encode(values.astype(np.float32).tobytes()).decode()
@@ -287,16 +298,17 @@ def neighbors(request: Request, of: str, row: int, k: int = 12) -> dict[str, Any
     return {"point": point(space, row), "near": [{**neighbor(space, hit), "score": hit.score} for hit in hits[:k]]}
 
 
-def neighbor(space: Space, hit: Any) -> dict[str, Any]:
+def neighbor(space: Space, hit: Hit | IndexHit) -> dict[str, Any]:
     """Describe a neighbor; `row` is null if it is not on the map."""
     row = space.vectors.rows.get(hit.key)
     if row is not None:
         return point(space, row)
-    text = getattr(hit, "attributes", {}).get(TEXT)
+    text = hit.attributes.get(TEXT) if isinstance(hit, IndexHit) else None
     return {"row": None, "key": hit.key} | ({} if text is None else {"text": snippet(text, width=400)})
 
 
 def point(space: Space, row: int) -> dict[str, Any]:
+    """Describe a point of the map."""
     description: dict[str, Any] = {"row": row, "key": space.vectors.keys[row]}
     if space.counts is not None:
         description["count"] = int(space.counts[row])

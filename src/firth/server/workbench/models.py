@@ -20,6 +20,7 @@ def models(request: Request) -> dict[str, Any]:
 
 
 def description(served: Models, name: str) -> dict[str, Any]:
+    """Describe a model, or say why it cannot be opened."""
     path = str(served.path(name))
     try:
         return served.describe(name) | {"path": path}
@@ -29,4 +30,5 @@ def description(served: Models, name: str) -> dict[str, Any]:
 
 @router.get("/models/{name}")
 def model(name: str, request: Request) -> dict[str, Any]:
+    """Describe a model."""
     return description(request.app.state.models, name)

@@ -21,6 +21,8 @@ MAX_RANK = 200  # neighbors whose ranks by the other metrics are returned
 
 
 class NeighborsBody(BaseModel):
+    """A word and the models to compare."""
+
     models: list[str] = Field(min_length=1, max_length=MAX_MODELS)
     word: str = Field(min_length=1, max_length=MAX_KEY)
     k: int = Field(10, ge=1, le=100)
@@ -28,6 +30,8 @@ class NeighborsBody(BaseModel):
 
 
 class AnalogyBody(BaseModel):
+    """An analogy, a is to b as c is to ?, and the models to compare."""
+
     models: list[str] = Field(min_length=1, max_length=MAX_MODELS)
     a: str = Field(min_length=1, max_length=MAX_KEY)
     b: str = Field(min_length=1, max_length=MAX_KEY)
@@ -49,6 +53,7 @@ def neighbors(body: NeighborsBody, request: Request) -> dict[str, Any]:
 
 
 def model_neighbors(name: str, table: str, vectors: Vectors, body: NeighborsBody) -> dict[str, Any]:
+    """Return the neighbors of a word in one model, by each metric."""
     description: dict[str, Any] = {"name": name, "table": table, "rows": len(vectors), "dim": vectors.dim}
     try:
         hits_by_metric = {
@@ -85,6 +90,7 @@ def analogy(body: AnalogyBody, request: Request) -> dict[str, Any]:
 
 
 def model_analogy(name: str, vectors: Vectors, body: AnalogyBody) -> dict[str, Any]:
+    """Return the answer of one model to an analogy."""
     try:
         result = parallelogram(vectors, body.a, body.b, body.c, body.k)
     except FirthError as error:
@@ -101,4 +107,5 @@ def model_analogy(name: str, vectors: Vectors, body: AnalogyBody) -> dict[str, A
 
 
 def hit_list(hits: Hits) -> list[dict[str, Any]]:
+    """Return hits as JSON."""
     return [hit._asdict() for hit in hits]

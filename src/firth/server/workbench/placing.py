@@ -26,6 +26,7 @@ class PendingLayout(Nothing):
         threading.Thread(target=self.work, daemon=True, name="firth-map").start()
 
     def work(self) -> None:
+        """Compute the layout; an error is raised by `result`."""
         try:
             self.layout = self.compute(Run(report=self))
         except Exception as error:  # raised by `result`

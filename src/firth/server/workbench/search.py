@@ -42,6 +42,7 @@ def indexes(request: Request) -> dict[str, Any]:
 
 
 def index_description(index: Index) -> dict[str, Any]:
+    """Describe an index: its model, columns and ways of searching."""
     identity = index.store.manifest.get("model") or {}
     model = identity.get("path")
     model = model if model and Path(model).exists() else None
@@ -58,6 +59,7 @@ def index_description(index: Index) -> dict[str, Any]:
 
 
 def column(index: Index, name: str) -> dict[str, Any]:
+    """Describe a column for the form of filters."""
     import pyarrow.compute as pc
     import pyarrow.types as arrow_types
 
@@ -89,12 +91,14 @@ class SearchBody(BaseModel):
 
 @router.post("/search")
 def search(request: Request, body: SearchBody) -> dict[str, Any]:
+    """Search an index."""
     index = request.app.state.models.index(body.index)
     hits = index.search(body.query, body.k, where=body.where or None, mode=body.mode)
     return {"hits": [hit_json(index, body, hit) for hit in hits]}
 
 
 def hit_json(index: Index, body: SearchBody, hit: Hit) -> dict[str, Any]:
+    """Describe a hit, with the words that contributed to it."""
     values = json.loads(json.dumps(dict(hit.attributes), default=str))
     text = str(values.pop(TEXT, None) or "")
     contributions = reasons(index, body.query, text) if body.mode != "words" else []
@@ -148,6 +152,7 @@ class IndexBody(BaseModel):
 
 @router.post("/index")
 def make(request: Request, body: IndexBody) -> dict[str, Any]:
+    """Start a job that builds an index."""
     workspace: Workspace = request.app.state.workspace
     if body.name in workspace.models.index_names():
         raise RequestError(

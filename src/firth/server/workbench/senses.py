@@ -18,10 +18,12 @@ MAX_OCCURRENCES = 10  # distinguishable colors
 
 
 class SensesBody(BaseModel):
+    """Texts with a word whose contextual vectors are compared."""
+
     model: str
     texts: list[Annotated[str, Field(max_length=MAX_TEXT)]] = Field(max_length=MAX_OCCURRENCES)
     word: str = Field(max_length=MAX_KEY)
-    pieces: Literal["mean", "first", "last"] = "mean"
+    subword_pooling: Literal["mean", "first", "last"] = "mean"
 
 
 @router.post("/senses")
@@ -31,7 +33,7 @@ def senses(body: SensesBody, request: Request) -> dict[str, Any]:
     texts = [text for text in body.texts if text.strip()]
     if not texts or not body.word.strip():
         raise RequestError(400, "Enter a word, and sentences that contain it.", field="texts")
-    result = model.senses(texts, body.word.strip(), body.pieces)
+    result = model.senses(texts, body.word.strip(), body.subword_pooling)
     if len(result.occurrences) > MAX_OCCURRENCES:
         raise RequestError(
             400, f"The plot shows at most {MAX_OCCURRENCES} occurrences of a word; got {len(result.occurrences)}."

@@ -32,6 +32,7 @@ def methods() -> dict[str, Any]:
 
 @cache
 def forms() -> list[dict[str, Any]]:
+    """Describe the methods, with their options and the data they read."""
     methods = []
     for name in sorted(registry.method_classes()):
         method = registry.method(name)
@@ -51,6 +52,7 @@ def forms() -> list[dict[str, Any]]:
 
 
 def form(option: Option) -> dict[str, Any]:
+    """Describe an option as a field of the form."""
     kinds = {bool: "flag", int: "whole", float: "number"}
     return {
         "name": option.name,
@@ -116,6 +118,7 @@ def train(request: Request, body: TrainBody) -> dict[str, Any]:
 
 
 def arguments(workspace: Workspace, body: TrainBody) -> list[str]:
+    """Return the command line of a training, after checking names."""
     method = registry.method(body.method)
     if body.name in workspace.models.names():
         raise RequestError(
@@ -178,6 +181,7 @@ def command_words(method: type[Method]) -> list[str]:
 
 
 def flag(name: str, value: bool | int | float | str) -> list[str]:
+    """Return an option as arguments of the command line."""
     name = name.replace("_", "-")
     if isinstance(value, bool):
         return [f"--{name}" if value else f"--no-{name}"]

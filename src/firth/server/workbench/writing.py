@@ -17,15 +17,19 @@ MAX_TOKENS = 2000
 
 
 class FillBody(BaseModel):
+    """A text with [MASK] tokens."""
+
     model: str
     text: str = Field(max_length=MAX_TEXT)
     k: int = Field(8, ge=1, le=50)
 
 
 class WriteBody(BaseModel):
+    """A prompt, the tokens after it so far, and how the next are sampled."""
+
     model: str
     prompt: str = Field("", max_length=MAX_TEXT)
-    taken: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list, max_length=MAX_TOKENS)
+    generated: list[Annotated[int, Field(ge=0)]] = Field(default_factory=list, max_length=MAX_TOKENS)
     tokens: int = Field(1, ge=1, le=100)
     k: int = Field(10, ge=1, le=50)
     temperature: float = Field(1.0, ge=0, le=10, allow_inf_nan=False)
@@ -35,6 +39,8 @@ class WriteBody(BaseModel):
 
 
 class AnswerBody(BaseModel):
+    """A question and the passage with its answer."""
+
     model: str
     question: str = Field(max_length=2000)
     passage: str = Field(max_length=200_000)
@@ -62,12 +68,12 @@ def write(body: WriteBody, request: Request) -> dict[str, Any]:
     """Generate the next tokens, each with its candidates, and return the tokens so far."""
     model: Generates = model_with(request, body.model, "generates", "gpt models generate text")
     settings = {name: getattr(body, name) for name in ("temperature", "top_k", "top_p", "seed")}
-    generated = model.generate_tokens(body.prompt, body.taken, body.tokens, body.k, **settings)
     steps = [
         {"token": step.token._asdict(), "candidates": [token._asdict() for token in step.candidates]}
-        for step in generated
+        for step in model.generate_tokens(body.prompt, body.generated, body.tokens, body.k, **settings)
     ]
-    return {"steps": steps, "taken": [token._asdict() for token in model.token_probabilities(body.prompt, body.taken)]}
+    generated = model.token_probabilities(body.prompt, body.generated)
+    return {"steps": steps, "generated": [token._asdict() for token in generated]}
 
 
 @router.post("/answer")

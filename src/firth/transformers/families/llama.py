@@ -130,6 +130,7 @@ def qwen3(config: Config) -> Architecture:
 
 
 def qwen_windows(config: Config) -> dict[str, Any]:
+    """Return the windows of local layers, which Qwen has from a given layer on."""
     if config.get("layer_types") is None and not config.flag("use_sliding_window", False):
         return {}
     first = config.integer("max_window_layers", 28, low=0)

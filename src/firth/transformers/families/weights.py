@@ -201,7 +201,7 @@ def resolve_aliases(family: Family, known: dict[str, NDArray[Any]], output: str 
         elif alias != output:
             raise FirthError(
                 "unsupported_architecture",
-                "{alias} differs from {name}; in Firth, a {family} has one table of token embeddings.",
+                "{alias} differs from {name}, but Firth supports only one table of token embeddings for a {family}.",
                 alias=alias,
                 name=name,
                 family=family.title,

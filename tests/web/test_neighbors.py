@@ -9,8 +9,8 @@ from playwright.sync_api import expect
 from web.bench import Open, kept
 
 
-def test_neighbours_in_two_models(view: Open, accessible: Any, shot: Any) -> None:
-    page = view("neighbours?model=words&model=other")
+def test_neighbors_in_two_models(view: Open, accessible: Any, shot: Any) -> None:
+    page = view("neighbors?model=words&model=other")
     expect(page.get_by_role("heading", name="Type a word")).to_be_visible()
     page.get_by_label("Word", exact=True).fill("king")
     rows = page.get_by_role("region", name="In words").get_by_role("row")
@@ -25,7 +25,7 @@ def test_neighbours_in_two_models(view: Open, accessible: Any, shot: Any) -> Non
     assert kept(page, "How the metric changes the ranking as SVG").startswith(b"<svg")
     assert kept(page, "words as CSV").startswith(b"#,word,dot,by cosine,by Euclidean\r\n1,")
     accessible(page)
-    shot(page, "neighbours")
+    shot(page, "neighbors")
     first = rows.nth(1).get_by_role("button")
     name = first.inner_text()
     first.click()
@@ -35,14 +35,14 @@ def test_neighbours_in_two_models(view: Open, accessible: Any, shot: Any) -> Non
 
 
 def test_a_word_that_is_not_known_names_those_that_are(view: Open) -> None:
-    page = view("neighbours?model=words&word=kingg")
+    page = view("neighbors?model=words&word=kingg")
     expect(page.get_by_role("alert").first).to_contain_text("No vector for 'kingg'")
     page.get_by_role("region", name="In words").get_by_role("button", name="king", exact=True).click()
     expect(page.get_by_role("region", name="In words").get_by_role("row")).to_have_count(11)
 
 
 def test_an_analogy_is_drawn(view: Open, address: str, shot: Any) -> None:
-    page = view("neighbours?model=words&word=king")
+    page = view("neighbors?model=words&word=king")
     part = page.get_by_role("article", name="words: king − man + woman")
     expect(part.locator(".steps > li")).to_have_count(4)
     expect(part.locator("h4").nth(1)).to_have_text("2king − man")
@@ -59,7 +59,7 @@ def test_an_analogy_is_drawn(view: Open, address: str, shot: Any) -> None:
 
 
 def test_a_model_with_several_tables_is_asked_in_one_of_them(view: Open) -> None:
-    page = view("neighbours?model=films")
+    page = view("neighbors?model=films")
     expect(page.get_by_role("heading", name="Analogies")).to_have_count(0)  # of films it says nothing
     page.get_by_label("Among").select_option("users")
     page.get_by_role("button", name="u1", exact=True).click()
@@ -74,7 +74,7 @@ def test_a_model_with_several_tables_is_asked_in_one_of_them(view: Open) -> None
 
 
 def test_words_that_nobody_typed_are_no_error(view: Open) -> None:
-    page = view("neighbours?model=bert")
+    page = view("neighbors?model=bert")
     expect(page.get_by_text("The model has no vectors for these words")).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)
     page.get_by_label("First word").fill("zzz")
