@@ -4,6 +4,7 @@ scores of a synthetic corpus, Matryoshka vectors, resumed runs, invalid input.""
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,15 +15,18 @@ import torch
 from breaking import Notes
 from refusing import refuses
 from sentence_transformers import SentenceTransformer, losses  # type: ignore[attr-defined]
+from sklearn.feature_extraction.text import TfidfVectorizer
 from tiny import tiny_bert
 from torch import Tensor, nn
 
 import firth
 from firth.core.scores import correlation, ranks
+from firth.data.similar_pairs import AlignedTexts
 from firth.data.world import World
 from firth.finetuning.contrastive_training import (
     ContrastiveTraining,
     cosent_loss,
+    hold_out,
     in_batch_negatives_loss,
     matryoshka_loss,
 )
@@ -144,7 +148,8 @@ def test_the_weights_with_the_best_dev_score_are_returned(dev, monkeypatch):
 
     def evaluate(self: ContrastiveTraining, most: int) -> dict[str, float]:
         weights.append(norm_weights(self.net))
-        return {"score": 1.0 if len(weights) == 3 else 0.5}  # the first evaluation is before training
+        score = 1.0 if len(weights) == 3 else 0.9  # the first evaluation is before training
+        return {"score": score, "spearman": score}
 
     monkeypatch.setattr(ContrastiveTraining, "evaluate", evaluate)
     data = firth.SimilarPairs(SENTENCES[:200], dev=dev)
@@ -199,6 +204,51 @@ def test_pairs_triplets_and_scores_improve_the_vectors(endings, kind):
     base = tiny_bert()
     model = firth.SentenceEncoder(epochs=6, learning_rate=2e-3, batch_size=32).fit(data, ONE, base)
     assert nearest_share_ending(model, endings) > nearest_share_ending(base, endings) + 0.15
+
+
+def test_held_out_pairs_are_compared_with_tf_idf(endings):
+    """Without dev data; the match of a text is recognized by the last word only."""
+    table = triplets(endings)
+    notes = Notes()
+    data = firth.SimilarPairs(table, text="a", other="b", negative="c")
+    method = firth.SentenceEncoder(epochs=6, learning_rate=2e-3, batch_size=32, held_out=0.2)
+    model = method.fit(data, firth.Run(threads=1, report=notes), tiny_bert())
+    score, size = model.training["held_out_score"], round(0.2 * len(table["a"]))
+    assert (score["metric"], score["rows"], model.training["texts"]) == ("accuracy", size, len(table["a"]) - size)
+    assert score["learned"] is True and score["score"] > score["baselines"]["before training"]
+    assert "nothing_learned" not in notes.codes
+    train, held_out = hold_out(data.rows(notes), 0.2, firth.Run().seed)
+    assert held_out is not None and len(train) == model.training["texts"]
+    assert score["score"] == pytest.approx(nearest_share(model.embed, held_out), abs=0.03)
+    tfidf = TfidfVectorizer(sublinear_tf=True).fit(held_out.sides[0] + held_out.sides[1])
+    expected = nearest_share(lambda texts: tfidf.transform(texts).toarray(), held_out)
+    assert score["baselines"]["tf-idf cosine"] == pytest.approx(expected, abs=0.03)
+
+
+def nearest_share(embed: Callable[[list[str]], Any], pairs: AlignedTexts) -> float:
+    """Return how often the second text of a pair is the nearest of all that are not equal to one of the two."""
+    first, second = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in map(embed, pairs.sides))
+    cosines, hits = first @ second.T, 0
+    for row, (anchor, match) in enumerate(zip(*pairs.sides, strict=True)):
+        others = [number for number, text in enumerate(pairs.sides[1]) if text not in (anchor, match)]
+        hits += cosines[row, row] > cosines[row, others].max()
+    return hits / len(pairs)
+
+
+@pytest.mark.parametrize(("scored", "rate"), [(True, 1e-9), (False, 3e-5), (False, 1e-3)])
+def test_training_on_random_pairs_learns_nothing(scored, rate):
+    random = np.random.default_rng(8)
+    table = {"a": SENTENCES[:300], "b": SENTENCES[300:600], "how": random.random(300)}
+    notes = Notes()
+    data = firth.SimilarPairs(table, text="a", other="b", score="how" if scored else None)
+    model = firth.SentenceEncoder(learning_rate=rate).fit(data, firth.Run(threads=1, report=notes), tiny_bert())
+    assert model.training["held_out_score"]["rows"] == 30 and "nothing_learned" in notes.codes
+
+
+def test_few_pairs_are_not_held_out():
+    table = {"a": SENTENCES[:100], "b": SENTENCES[100:200]}
+    model = firth.SentenceEncoder().fit(firth.SimilarPairs(table, text="a", other="b"), ONE, tiny_bert())
+    assert model.training["texts"] == 100 and "held_out_score" not in model.training
 
 
 def cut_to(model, dim):

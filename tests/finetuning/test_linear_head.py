@@ -60,6 +60,20 @@ def test_topics_are_recovered_with_any_base_and_baselines_are_recorded(base, tmp
     assert model.predict(["the king"], k=99, threshold=0.99) == [[]] or probabilities[0][1] >= 0.99
 
 
+def test_a_folder_is_trained_into_once_and_can_be_overwritten(base, tmp_path):
+    """The base is a folder in that of the model."""
+    data = firth.Examples({"text": TEXTS, "label": LABELS})
+
+    def train(**settings):
+        return firth.train(firth.LinearClassifier(), data, tmp_path / "m", run=RUN, start=base, **settings).status
+
+    assert train() == "trained"
+    assert train(overwrite=True) == "trained" and firth.verify(tmp_path / "m")
+    (tmp_path / "m" / "base" / "mine.json").write_text("{}")
+    with refuses("unsafe_output", examples="base"):
+        train(overwrite=True)
+
+
 def test_other_columns_and_numbers(base, tmp_path):
     numbers = [float(n % 7) for n in range(len(TEXTS))]
     table = {"text": TEXTS, "label": [2 * number for number in numbers], "price": numbers}

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any, Generic
 
@@ -161,7 +161,8 @@ def check_folder(folder: Path) -> set[str]:
         if folder.exists() and not folder.is_dir():
             raise FirthError("unsafe_output", "{folder} is a file. Choose another folder for the model.", folder=folder)
         names = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    others = sorted(name for name in names if name not in (UNFINISHED, MAPS) and not is_part(folder / name))
+    listed = listed_files(folder)
+    others = sorted(name for name in names if name not in (UNFINISHED, MAPS) and not is_part(folder / name, listed))
     if others or (names and not names & {CONFIG, UNFINISHED}):
         some = ", ".join(others[:3] or sorted(names)[:3])
         raise FirthError(
@@ -200,11 +201,21 @@ def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> Non
         )
 
 
-def is_part(path: Path) -> bool:
-    """Whether a file may belong to a model; --overwrite must not delete other files."""
-    if path.is_dir():  # a part with a file of its own, such as the pooling
-        return {file.name for file in path.iterdir()} == {"config.json"}
+def is_part(path: Path, listed: Set[Path]) -> bool:
+    """Whether a file or folder may belong to a model; --overwrite must not delete others. `listed` are certain."""
+    if path.is_dir():  # a part with files of its own, such as the pooling or the base of a linear model
+        files = {file for file in path.rglob("*") if not file.is_dir()}
+        return bool(files) and (files <= listed or {*path.iterdir()} == {path / CONFIG})
     return path.suffix in (".json", ".safetensors") or path.name == CARD
+
+
+def listed_files(folder: Path) -> Set[Path]:
+    """Return the files that the model in `folder` lists as its own."""
+    config: Any = None
+    with contextlib.suppress(FirthError):
+        config = read_json(folder / CONFIG)
+    files = config.get("files") if isinstance(config, dict) else None
+    return {folder / name for name in files} if isinstance(files, dict) else set()
 
 
 def begin(work: Path, identity: dict[str, Any], command: str) -> None:

@@ -33,6 +33,11 @@ class AlignedTexts(NamedTuple):
     def __len__(self) -> int:
         return len(self.sides[0])
 
+    def take(self, rows: NDArray[np.int64]) -> AlignedTexts:
+        """Return these rows."""
+        sides = tuple([side[row] for row in rows.tolist()] for side in self.sides)
+        return AlignedTexts(sides, None if self.scores is None else self.scores[rows])
+
 
 class SimilarPairs(Data):
     """Training data for sentence embeddings.

@@ -8,7 +8,7 @@ Pairs with scores are ranked by them (CoSENT, Su 2022).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.scores import correlation, ranks
 from firth.core.sketch import recorded_rows
+from firth.data.examples import split_rows
 from firth.data.similar_pairs import AlignedTexts, SimilarPairs
 from firth.finetuning.finetuned_model import base_of
 from firth.finetuning.finetuning_loop import Sequences, batches_of, encode_texts
@@ -36,6 +37,7 @@ from firth.training.baselines import (
     BaselineComparison,
     TfIdf,
     bags_of,
+    clearly_better,
     clearly_correlated,
     number_score,
 )
@@ -44,6 +46,7 @@ from firth.transformers.bert_model import BertModel
 from firth.transformers.packing import batch_ends
 
 EVALUATIONS = 10  # evaluations on dev data per run
+MAX_HELD_OUT_ROWS = 1000  # pairs held out if no dev data is given
 
 Loss = Callable[[Sequence[Tensor]], Tensor]
 
@@ -57,14 +60,23 @@ def in_batch_negatives_loss(sides: Sequence[Tensor], texts: Sequence[Tensor], te
     `texts` are ids of the distinct texts of each side. A candidate with the same text as the row's anchor or positive
     is not used as a negative.
     """
-    anchors, candidates = unit(sides[0]), unit(torch.cat(list(sides[1:])))
-    scores = anchors @ candidates.T / temperature
+    scores = unit(sides[0]) @ unit(torch.cat(list(sides[1:]))).T / temperature
+    targets = torch.arange(len(scores), device=scores.device)
+    return functional.cross_entropy(without_false_negatives(scores, texts), targets, reduction="sum")
+
+
+def without_false_negatives(scores: Tensor, texts: Sequence[Tensor]) -> Tensor:
+    """Return the scores of anchors and candidates, with −∞ for further candidates equal to the anchor or its match."""
     anchor_texts, positive_texts = texts[0][:, None], texts[1][:, None]
     candidate_texts = torch.cat(list(texts[1:]))[None]
     false_negatives = (candidate_texts == anchor_texts) | (candidate_texts == positive_texts)
     false_negatives.fill_diagonal_(False)
-    targets = torch.arange(len(anchors), device=scores.device)
-    return functional.cross_entropy(scores.masked_fill(false_negatives, -torch.inf), targets, reduction="sum")
+    return scores.masked_fill(false_negatives, -torch.inf)
+
+
+def nearest_is_match(scores: Tensor) -> NDArray[np.bool_]:
+    """Return for each anchor whether its own candidate, on the diagonal, has the highest score."""
+    return np.asarray(scores.argmax(1) == torch.arange(len(scores)))
 
 
 def cosent_loss(sides: Sequence[Tensor], scores: Tensor, temperature: float) -> Tensor:
@@ -100,6 +112,18 @@ class Texts(NamedTuple):
     def __len__(self) -> int:
         return len(self.sides[0])
 
+    def id_tensors(self) -> list[Tensor]:
+        """Return the ids of the distinct texts as tensors."""
+        return [torch.from_numpy(ids) for ids in self.text_ids]
+
+
+class Evaluation(NamedTuple):
+    """Metrics of the dev pairs; without scores also the loss of each, and whether its second text was the nearest."""
+
+    metrics: Mapping[str, float]
+    losses: NDArray[Any]
+    nearest: NDArray[Any]
+
 
 class ContrastiveTraining(GradientLoop):
     """Trains the base with a contrastive loss."""
@@ -120,6 +144,8 @@ class ContrastiveTraining(GradientLoop):
         self.projection = base.projection
         self.longest = int(max(side.lengths.max() for side in [*train.sides, *(dev.sides if dev else ())]))
         self.shorter_dims = method.shorter_dims()
+        self.held_out_losses: NDArray[Any] = np.zeros(0)  # of each dev pair, at the last evaluation
+        self.nearest: NDArray[Any] = np.zeros(0, bool)
 
     def plan(self, epoch: int) -> Sequence[Batch]:
         order = np.random.default_rng((self.run.seed, epoch)).permutation(len(self.texts))
@@ -162,18 +188,28 @@ class ContrastiveTraining(GradientLoop):
             return matryoshka_loss(loss, rows.chunk(2 if len(scores) else len(text_ids)), self.shorter_dims)
 
     def evaluate(self, most: int) -> dict[str, float]:
-        """Return Spearman's ρ between cosines and scores of the dev pairs."""
-        if self.dev is None or self.dev.scores is None:
+        """Return Spearman's ρ between cosines and scores of the dev pairs; for pairs without scores, the loss and the
+        share of texts whose match is the nearest of all matches."""
+        if self.dev is None:
             return {}
         both = concatenate_sides(self.dev.sides)
         vectors = torch.empty(len(both), self.width(), device=self.device)
-        for rows in batches_of(both.lengths, self.method.batch_tokens):
-            tensors = packed_tensors([both.take(np.asarray(rows))])
-            vectors[rows] = self.vectors(*(tensor.to(self.device) for tensor in tensors)).float()
+        for batch in batches_of(both.lengths, self.method.batch_tokens):
+            tensors = packed_tensors([both.take(np.asarray(batch))])
+            vectors[batch] = self.vectors(*(tensor.to(self.device) for tensor in tensors)).float()
         first, second = (unit(side) for side in vectors.chunk(2))
+        if self.dev.scores is None:
+            scores = without_false_negatives((first @ second.T).cpu(), self.dev.id_tensors()) / self.method.temperature
+            losses = functional.cross_entropy(scores, torch.arange(len(scores)), reduction="none")
+            self.held_out_losses, self.nearest = losses.numpy(), nearest_is_match(scores)
+            return {"held_out_loss": float(self.held_out_losses.mean()), "accuracy": float(self.nearest.mean())}
         cosines = (first * second).sum(-1).double().cpu().numpy()
         spearman = correlation(ranks(cosines), ranks(self.dev.scores))
         return {"score": spearman, "spearman": spearman}
+
+    def evaluation(self, metrics: Mapping[str, float]) -> Evaluation:
+        """Return the last evaluation, which gave these metrics."""
+        return Evaluation(metrics, self.held_out_losses, self.nearest)
 
     def width(self) -> int:
         """Return the length of the vectors."""
@@ -249,35 +285,59 @@ def train_sentence_encoder(method: SentenceEncoder, data: Any, run: Run, start: 
             "Training on single texts needs dropout, which makes their two encodings differ; {option} must be above 0.",
             option="SentenceEncoder.dropout",
         )
+    if dev is None:
+        rows, dev = hold_out(rows, method.held_out, run.seed)
     train = encode_rows(rows, base, run.report)
     dev_texts = None if dev is None else encode_rows(dev, base, run.report)
     training = ContrastiveTraining(method, base, train, dev_texts, fingerprint(rows, dev), run)
-    before = training.evaluate_held_out(len(train))
+    before = training.evaluation(training.evaluate_held_out(len(train)))
     metadata = training.go() | {"texts": len(train), "seed": run.seed}
     if pairs := [pair for part in (rows, dev) if part is not None for pair in labeled_pairs(part)]:
         metadata |= recorded_rows(pairs)
-    metadata |= {f"{name}_before": value for name, value in before.items() if name != "score"}
-    if dev is not None and dev.scores is not None and "spearman" in before:
-        comparison = baseline_comparison(dev, dev.scores, before["spearman"], metadata["spearman"])
+    metadata |= {f"{name}_before": value for name, value in before.metrics.items() if name != "score"}
+    if dev is not None and dev_texts is not None:
+        comparison = baseline_comparison(dev, dev_texts, before, training.evaluation(metadata))
         comparison.add_notes(run.report, "Try more pairs, another learning_rate or fewer epochs.")
         metadata |= comparison.metrics()
     base.net.cpu()
     return BertModel(method, base.net, base.tokenizer, base.pooling, metadata, base.projection, base.sentence)
 
 
-def baseline_comparison(
-    dev: AlignedTexts, scores: NDArray[np.float64], before: float, after: float
-) -> BaselineComparison:
-    """Compare Spearman's ρ on the dev pairs with that before training and that of tf-idf cosines."""
+def hold_out(rows: AlignedTexts, share: float, seed: int) -> tuple[AlignedTexts, AlignedTexts | None]:
+    """Split pairs into training rows and held-out pairs; none are held out if they would be too few to compare."""
+    share = min(share, MAX_HELD_OUT_ROWS / len(rows))
+    if len(rows.sides) == 1 or round(share * len(rows)) < MIN_HELD_OUT_ROWS:
+        return rows, None
+    train, held_out = (rows.take(numbers) for numbers in split_rows(len(rows), share, seed))
+    if any(part.scores is not None and np.ptp(part.scores) == 0 for part in (train, held_out)):
+        return rows, None
+    return train, AlignedTexts(held_out.sides[:2], held_out.scores)
+
+
+def baseline_comparison(dev: AlignedTexts, texts: Texts, before: Evaluation, after: Evaluation) -> BaselineComparison:
+    """Compare the score of the dev pairs with that before training and that of tf-idf."""
     word_ids: dict[str, int] = {}
     sides, rows = [bags_of(side, word_ids) for side in dev.sides[:2]], np.arange(len(dev))
     counts = [side.counts(rows, len(word_ids)) for side in sides]
-    tfidf = TfIdf(counts[0] + counts[1], len(word_ids))
-    cosines = np.asarray(tfidf(counts[0]).multiply(tfidf(counts[1])).sum(axis=1)).ravel()
-    values = {"before training": before, "tf-idf cosine": number_score("spearman", scores, cosines)}
-    learned = None if len(dev) < MIN_HELD_OUT_ROWS else after > before
-    weaker = clearly_correlated(values["tf-idf cosine"] - after, len(dev))
-    return BaselineComparison("spearman", len(dev), after, values, learned, weaker)
+    weights = TfIdf(counts[0] + counts[1], len(word_ids))
+    first, second = (weights(each) for each in counts)
+    metric = "accuracy" if dev.scores is None else "spearman"
+    score, score_before = after.metrics[metric], before.metrics[metric]
+    learned: bool | None
+    if dev.scores is not None:
+        cosines = np.asarray(first.multiply(second).sum(axis=1)).ravel()
+        tfidf = number_score(metric, dev.scores, cosines)
+        learned = None if len(dev) < MIN_HELD_OUT_ROWS else score > score_before
+        weaker = clearly_correlated(tfidf - score, len(dev))
+    else:
+        similar = torch.from_numpy((first @ second.T).toarray())
+        nearest = nearest_is_match(without_false_negatives(similar, texts.id_tensors()))
+        tfidf = float(nearest.mean())
+        chance = np.full(len(dev), 1 / len(dev))  # the loss alone also falls when all vectors only move apart
+        learned = clearly_better(before.losses, after.losses) and clearly_better(after.nearest, chance)
+        weaker = clearly_better(nearest, after.nearest)
+    values = {"before training": score_before, "tf-idf cosine": tfidf}
+    return BaselineComparison(metric, len(dev), score, values, learned, weaker)
 
 
 def labeled_pairs(rows: AlignedTexts) -> list[tuple[str, ...]]:

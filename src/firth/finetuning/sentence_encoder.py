@@ -53,6 +53,12 @@ class SentenceEncoder(GradientOptions):
     )
     weight_decay: float = option(0.01, "of matrices; not of biases and norms", low=0, high=10)
     beta2: float = option(0.999, "decay rate of AdamW's second moment", low=0, high=0.99999)
+    held_out: float = option(
+        0.1,
+        "share of the pairs held out for evaluation if no dev data is given: at least 20, at most 1,000 pairs",
+        low=0,
+        high=0.9,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

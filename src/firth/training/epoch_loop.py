@@ -38,7 +38,7 @@ class Progress:
         return self.epochs
 
 
-def nothing_learned(loss: float, baseline: float, remedy: str, of: str = "the loss of the untrained model") -> str:
+def nothing_learned(loss: float, baseline: float, remedy: str, of: str) -> str:
     """Return the text of a note with the code nothing_learned."""
     return f"Nothing was learned: the loss is {loss:.4g}, {of} is {baseline:.4g}. Try {remedy}."
 
@@ -70,6 +70,7 @@ class Loop(ABC):
     """Trains `tables` in place, `size` units per epoch."""
 
     unit: ClassVar[str]
+    baseline: ClassVar[str] = "the loss of the untrained model"
     progress: Progress
     method: TrainsInEpochs
 
@@ -118,7 +119,7 @@ class Loop(ABC):
             text = f"Nothing was learned: the {self.unit} form no training pairs. Try more data."
             self.run.report.note(text, "nothing_learned")
         elif after > (1 - MIN_GAIN) * before:
-            self.run.report.note(nothing_learned(after, before, self.remedy()), "nothing_learned")
+            self.run.report.note(nothing_learned(after, before, self.remedy(), self.baseline), "nothing_learned")
         return {"untrained_loss": before, "trained_loss": after}
 
     def remedy(self) -> str:

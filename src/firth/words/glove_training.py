@@ -90,6 +90,7 @@ class Training(Loop):
     """Training loop over the records, which are stored in blocks."""
 
     unit: ClassVar[str] = "pairs"
+    baseline: ClassVar[str] = "that of predicting the mean log count"
     progress: GloVeProgress
     method: GloVe
 
