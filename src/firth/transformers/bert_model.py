@@ -20,10 +20,11 @@ from firth.core import registry
 from firth.core.embedding import EmbeddedTexts, EmbedsTexts, Text, check_texts
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Parts
+from firth.core.model import Model, Parts
 from firth.core.options import build_settings
 from firth.core.report import Silence
 from firth.core.shortening import check_shorter
+from firth.core.storage import read_arrays
 from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.special_tokens import BERT_NAMES
@@ -31,13 +32,14 @@ from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.nets.architecture import PLAIN_ACTIVATIONS, Architecture
 from firth.nets.attention import Packed, traced_copy
 from firth.nets.encoder import Encoder, position_ids
+from firth.transformers.adapters import TakesAdapters, adapted_model, adapter_arrays, adapter_parts, stored_adapter
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.contextual_words import ContextualModel
 from firth.transformers.families import ENCODERS
 from firth.transformers.families.encoders import HEADS, encoder_config, read_encoder, write_encoder
 from firth.transformers.families.family import Config
 from firth.transformers.families.weights import check_vocabulary
-from firth.transformers.huggingface_folder import network_folder, read_weights
+from firth.transformers.huggingface_folder import ADAPTER_WEIGHTS, network_folder, read_weights
 from firth.transformers.pooling import Pooling
 from firth.transformers.sentence_modules import Projection
 from firth.transformers.sentence_settings import SentenceSettings
@@ -57,7 +59,7 @@ NETWORK = "network"  # document with the config of a network that the method's o
 OLD_SIZE_NAMES = {"hidden": "feedforward_dim", "places": "max_positions"}  # of folders that earlier versions saved
 
 
-class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
+class BertModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
     """A BERT encoder with its tokenizer and pooling."""
 
     batch_texts = WINDOW
@@ -447,6 +449,11 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
 
     def parts(self) -> Parts:
         """Return the arrays and documents to store, in Hugging Face's format."""
+        if self.adapter is not None:
+            stored = adapter_parts(self.adapter, self.net, self.size, "FEATURE_EXTRACTION", {}, prefixed=False)
+            sentence = sentence_documents(self.pooling, self.projection, self.sentence, self.size)
+            documents = {**stored.documents, "pooling": asdict(self.pooling), **sentence}
+            return replace(stored, documents=documents, more={**stored.more, **step_arrays(self.projection)})
         lowercase = bool((self.tokenizer._document.get("normalizer") or {}).get("lowercase"))
         is_wordpiece = self.tokenizer._document["model"]["type"] == "WordPiece" and self.size.family == "bert"
         documents = {
@@ -484,16 +491,34 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> BertModel:
         """Rebuild a model from stored arrays and documents."""
         documents = parts.documents
+        if (adapter := stored_adapter(parts)) is not None:
+            return cls.on_base(method, parts, training, adapter)
         tokenizer = SubwordTokenizer.from_json(
             json.dumps(documents["tokenizer"]), config=documents.get("tokenizer_config")
         )
         size = stored_architecture(method, parts)
-        stored = dict(parts.documents["pooling"])
-        pooling = Pooling(**stored | {"layers": tuple(stored["layers"])})
+        pooling = stored_pooling(documents)
         projection = stored_projection(documents, parts.more, pooling.dim(size.dim))
         sentence = stored_settings(documents)
         net = read_encoder(ENCODERS[size.family], parts.arrays, size)
         return cls(method, net, tokenizer, pooling, training, projection, sentence)
+
+    @classmethod
+    def on_base(cls, method: Method, parts: Parts, training: Mapping[str, Any], config: Mapping[str, Any]) -> BertModel:
+        """Rebuild a model from a stored adapter and its base."""
+        base = adapted_model(parts.folder, config, adapter_arrays(parts), parts.documents["base"]["sha256"])
+        assert isinstance(base, BertModel)
+        base.net.masked = base.net.next_sentence = None
+        pooling = stored_pooling(parts.documents)
+        projection = stored_projection(parts.documents, parts.more, pooling.dim(base.size.dim))
+        model = cls(method, base.net, base.tokenizer, pooling, training, projection, stored_settings(parts.documents))
+        model.adapter = base.adapter
+        return model
+
+    @classmethod
+    def from_adapter(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> Model:
+        """Load an adapter that peft wrote, with its base, which may also be a GPT."""
+        return adapted_model(folder, config, read_arrays(folder / ADAPTER_WEIGHTS))
 
     @classmethod
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> BertModel:
@@ -511,6 +536,12 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
     def __repr__(self) -> str:
         size, title = self.size, ENCODERS[self.size.family].title
         return f"{title} model: {size.layers} layers × {size.dim}, {len(self.tokenizer):,} tokens"
+
+
+def stored_pooling(documents: Mapping[str, Any]) -> Pooling:
+    """Return the pooling of a saved model."""
+    stored = dict(documents["pooling"])
+    return Pooling(**stored | {"layers": tuple(stored["layers"])})
 
 
 def shape_options(size: Architecture) -> dict[str, Any]:

@@ -18,10 +18,10 @@ from firth.core import registry
 from firth.core.embedding import EmbeddedTexts, EmbedsTexts, check_texts
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Candidate, GeneratedToken, Parts
+from firth.core.model import Candidate, GeneratedToken, Model, Parts
 from firth.core.options import build_settings
 from firth.core.renamed import current_weight
-from firth.core.storage import read_json
+from firth.core.storage import read_arrays, read_json
 from firth.core.stored import finite_rows
 from firth.core.vectors import Vectors, unit_rows
 from firth.data.subword_tokenizer import SubwordTokenizer
@@ -31,6 +31,7 @@ from firth.nets.attention import Packed, traced_copy
 from firth.nets.positions import Sinusoidal
 from firth.nets.transformer import Decoder
 from firth.training.weight_files import with_weights
+from firth.transformers.adapters import TakesAdapters, adapted_model, adapter_arrays, adapter_parts, stored_adapter
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.chat import Messages, read_template, render_chat
 from firth.transformers.contextual_words import ContextualModel
@@ -39,7 +40,7 @@ from firth.transformers.families.decoders import decoder_config, has_output_laye
 from firth.transformers.families.family import Config, Family
 from firth.transformers.families.gpt2 import GPT2, is_gpt2
 from firth.transformers.generation import Engine, Sampling, engine_of, generate_ids, generate_with_logits
-from firth.transformers.huggingface_folder import network_folder, read_modules, read_weights
+from firth.transformers.huggingface_folder import ADAPTER_WEIGHTS, network_folder, read_modules, read_weights
 from firth.transformers.language_modeling import windows
 from firth.transformers.native_decoder import PRECISIONS, native_decoder, native_problem
 from firth.transformers.pooling import Pooling, pool_tokens
@@ -77,7 +78,7 @@ class TextSettings:
     has_output: bool = True  # a network without output layer embeds texts and generates none
 
 
-class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
+class GPTModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
     """A causal language model with its tokenizer."""
 
     batch_texts = 256
@@ -464,6 +465,8 @@ class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
 
     def parts(self) -> Parts:
         """Return the arrays and documents to store, in the format of the family where it has one."""
+        if self.adapter is not None:
+            return adapter_parts(self.adapter, self.net, self.size, "CAUSAL_LM", {}, prefixed=True)
         documents: dict[str, Any] = {"tokenizer": json.loads(self.tokenizer.to_json())}
         family, vocabulary_size, special = layout_of(self.size), len(self.tokenizer), self.tokenizer.special
         if self.settings != TextSettings():
@@ -493,6 +496,11 @@ class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> GPTModel:
         """Rebuild a model from stored arrays and documents."""
         documents = parts.documents
+        if (config := stored_adapter(parts)) is not None:
+            base = adapted_model(parts.folder, config, adapter_arrays(parts), documents["base"]["sha256"])
+            assert isinstance(base, GPTModel)
+            base.training = training
+            return base
         tokenizer = SubwordTokenizer.from_json(
             json.dumps(documents["tokenizer"]), config=documents.get("tokenizer_config")
         )
@@ -505,6 +513,11 @@ class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
             return cls(method, net_of(state, size), tokenizer, training, settings)
         sentence = stored_sentence(parts, size) if "pooling" in documents else None
         return cls(method, read_decoder(family, parts.arrays, size), tokenizer, training, settings, sentence)
+
+    @classmethod
+    def from_adapter(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> Model:
+        """Load an adapter that peft wrote, with its base."""
+        return adapted_model(folder, config, read_arrays(folder / ADAPTER_WEIGHTS))
 
     @classmethod
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> GPTModel:
