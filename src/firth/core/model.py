@@ -358,6 +358,18 @@ class Fills(Protocol):
         """Return the k most probable tokens for each [MASK] of the text and of `other`, the second text of a pair."""
 
 
+@runtime_checkable
+class PredictsNextSentence(Protocol):
+    """Predicts whether a text follows another one, if it has the head for it."""
+
+    @property
+    def heads(self) -> list[str]:
+        """The names of the heads of its pre-training."""
+
+    def next_sentence(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float32]:
+        """Return the probability that each second text follows the first one in the same document."""
+
+
 class Candidate(NamedTuple):
     """A candidate for the next token."""
 

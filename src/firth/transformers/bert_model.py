@@ -40,6 +40,8 @@ from firth.transformers.families.encoders import HEADS, encoder_config, read_enc
 from firth.transformers.families.family import Config
 from firth.transformers.families.weights import check_vocabulary
 from firth.transformers.huggingface_folder import ADAPTER_WEIGHTS, network_folder, read_weights
+from firth.transformers.next_sentence_pairs import FOLLOWS
+from firth.transformers.packing import batch_ends
 from firth.transformers.pooling import Pooling
 from firth.transformers.sentence_modules import Projection
 from firth.transformers.sentence_settings import SentenceSettings
@@ -55,6 +57,7 @@ from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, new_en
 from firth.transformers.whitening import whitening
 
 Pair = tuple[str, str]
+PAIR_TOKENS = 8192  # per batch of pairs
 NETWORK = "network"  # document with the config of a network that the method's options do not describe
 OLD_SIZE_NAMES = {"hidden": "feedforward_dim", "places": "max_positions"}  # of folders that earlier versions saved
 
@@ -435,6 +438,42 @@ class BertModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
             [(self.tokenizer.tokens.get(id, f"<no token {id}>"), value) for id, value in zip(ids, values, strict=True)]
             for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
+
+    # ---- next sentences ----
+
+    @torch.inference_mode()
+    def next_sentence(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float32]:
+        """Return the probability that each second text follows the first one in the same document."""
+        if self.net.next_sentence is None:
+            raise FirthError(
+                "unsupported_model",
+                "This model has no {head} head. BERTs pre-trained with next_sentence have one, and folders of "
+                "BertForPreTraining and BertForNextSentencePrediction.",
+                head="next-sentence",
+            )
+        if isinstance(firsts, str) or isinstance(seconds, str):
+            raise FirthError("invalid_type", "next_sentence takes two lists of texts; got a single str.")
+        if len(firsts) != len(seconds):
+            raise FirthError(
+                "shape_mismatch",
+                "next_sentence needs one second text per first text; got {n_firsts:,} and {n_seconds:,}.",
+                n_firsts=len(firsts),
+                n_seconds=len(seconds),
+            )
+        encodings = self.read(list(zip(firsts, seconds, strict=True)))
+        lengths = np.array([len(encoding.ids) for encoding in encodings], np.int64)
+        probabilities = np.zeros(len(encodings), np.float32)
+        begin = 0
+        order = np.argsort(lengths, kind="stable")
+        for end in batch_ends(lengths[order], max(PAIR_TOKENS, int(lengths.max(initial=0))), PAIR_TOKENS):
+            rows = order[begin:end]
+            pairs = [encodings[row] for row in rows]
+            inputs = self.tensors([pair.ids for pair in pairs], [pair.type_ids for pair in pairs])
+            logits = self.net.next_sentence(self.net.pooled(self.net(*inputs), inputs[-1])).float().cpu().numpy()
+            finite = torch.from_numpy(finite_rows(logits, "Pair"))
+            probabilities[rows] = torch.softmax(finite, dim=-1)[:, FOLLOWS].numpy()
+            begin = end
+        return probabilities
 
     def attention_trace(self, text: str, other: str | None = None) -> AttentionTrace:
         """Return the attention trace of a text, or of a pair as one sequence."""
