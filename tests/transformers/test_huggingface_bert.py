@@ -535,7 +535,7 @@ def test_next_sentence_probabilities_are_those_of_transformers(name, tmp_path):
             outputs = net(torch.tensor([encoding.ids]), token_type_ids=torch.tensor([encoding.type_ids]))
         logits = outputs["seq_relationship_logits" if "seq_relationship_logits" in outputs else "logits"]
         expected.append(float(torch.softmax(logits[0], dim=-1)[0]))
-    assert np.ptp(expected) > 0.01
+    assert np.ptp(expected) > 1e-3
     result = model.next_sentence(*map(list, zip(*pairs, strict=True)))
     np.testing.assert_allclose(result, expected, atol=1e-5)
     model.save(tmp_path / "saved")

@@ -36,10 +36,10 @@ def test_a_next_sentence_is_predicted(view: Open, accessible: Any, shot: Any) ->
     accessible(page)
     shot(page, "next")
     before = prediction.get_by_role("heading").inner_text()
-    first = page.get_by_label("First text").input_value()
+    first = page.get_by_role("textbox", name="First text").input_value()
     page.get_by_role("button", name="Swap").click()
-    expect(page.get_by_label("Second text")).to_have_value(first)
-    page.get_by_label("First text").fill("the king the king the king")
+    expect(page.get_by_role("textbox", name="Second text")).to_have_value(first)
+    page.get_by_role("textbox", name="First text").fill("the king the king the king")
     expect(prediction.get_by_role("heading")).not_to_have_text(before)
     expect(page).to_have_url(re.compile("first=the"))
 
