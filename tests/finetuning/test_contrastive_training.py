@@ -314,7 +314,8 @@ def test_the_maximum_length_is_that_of_the_base_unless_given(tmp_path: Path):
     base = tiny_bert()
     model = firth.SentenceEncoder().fit(SENTENCES[:40], ONE, base)
     assert model.method.options()["max_length"] == base.size.max_positions == 128 and model.training["automatic"] == {
-        "max_length": 128
+        "learning_rate": 3e-5,
+        "max_length": 128,
     }
     short = firth.SentenceEncoder().fit(SENTENCES[:40], ONE, base.with_pooling(max_tokens=40))
     assert short.method.options()["max_length"] == short.pooling.max_tokens == 40

@@ -204,6 +204,13 @@ def test_masked_words_are_predicted(post, made):
     assert [[each["token"] for each in blank] for blank in result] == [[token for token, _ in row] for row in expected]
 
 
+def test_the_probability_of_a_next_sentence(post, made):
+    pair = ("the king sleeps", "the queen reads a book")
+    result = ok_json(post("next-sentence", model="bert", first=pair[0], second=pair[1]))
+    (expected,) = firth.load(made["bert"], firth.BERT).next_sentence([pair[0]], [pair[1]])
+    assert result == {"probability": pytest.approx(float(expected), abs=1e-6)} and 0 < expected < 1
+
+
 def test_next_tokens(post, made):
     result = ok_json(post("write", model="gpt", prompt="the king", tokens=3, k=4, temperature=0))["steps"]
     assert len(result) == 3 and all(len(step["candidates"]) == 4 for step in result)
@@ -271,6 +278,7 @@ def test_latent_codes_are_decoded(post, made):
             400,
             "minilm (bert)",
         ),
+        ("next-sentence", {"model": "minilm", "first": "a", "second": "b"}, 400, "minilm (bert)"),
         ("write", {"model": "bert", "prompt": "a"}, 400, "bert (bert)"),
         ("write", {"model": "gpt", "prompt": "a", "generated": [99999]}, 400, "unknown_token"),
         ("write", {"model": "gpt", "prompt": "king " * 200}, 400, "context"),

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import resources
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from click.testing import CliRunner
 from refusing import refuses, warns_code
 from safetensors.torch import load_file, save_file
 
 import firth
+from firth.cli.main import cli
 from firth.core.storage import read_arrays
 from firth.data.subwords import WordPiece
 from firth.data.world import World
@@ -516,3 +519,59 @@ def test_odd_pickles(tmp_path: Path, content):
     code = "unsafe_pickle" if isinstance(content, bytes) else "damaged_model"
     with refuses(code, path=file):
         convert_pickled(tmp_path / "old", tmp_path / "new")
+
+
+@pytest.mark.parametrize("name", ["BertForPreTraining", "BertForNextSentencePrediction"])
+def test_next_sentence_probabilities_are_those_of_transformers(name, tmp_path):
+    net = theirs(name)
+    model = firth.load(written(net, tmp_path / "bert"), firth.BERT)
+    texts = list(World(seed=4).sentences(12))
+    words = [text.split() for text in texts]
+    pairs = [(" ".join(first[:4]), " ".join(second[: 1 + len(first) % 4])) for first, second in pairwise(words)]
+    expected = []
+    for pair in pairs:
+        encoding = model.read([pair])[0]
+        with torch.no_grad():
+            outputs = net(torch.tensor([encoding.ids]), token_type_ids=torch.tensor([encoding.type_ids]))
+        logits = outputs["seq_relationship_logits" if "seq_relationship_logits" in outputs else "logits"]
+        expected.append(float(torch.softmax(logits[0], dim=-1)[0]))
+    assert np.ptp(expected) > 1e-3
+    result = model.next_sentence(*map(list, zip(*pairs, strict=True)))
+    np.testing.assert_allclose(result, expected, atol=1e-5)
+    model.save(tmp_path / "saved")
+    again = firth.load(tmp_path / "saved", firth.BERT)
+    np.testing.assert_array_equal(again.next_sentence(*map(list, zip(*pairs, strict=True))), result)
+    assert model.next_sentence([], []).shape == (0,)
+
+
+def test_next_sentences_need_their_head_and_two_lists(folder, tmp_path):
+    with refuses("unsupported_model", head="next-sentence"):
+        firth.load(written(theirs("BertForMaskedLM"), tmp_path / "masked"), firth.BERT).next_sentence(["a"], ["b"])
+    model = firth.load(folder, firth.BERT)
+    with refuses("shape_mismatch", n_firsts=1, n_seconds=2):
+        model.next_sentence(["a"], ["b", "c"])
+    with refuses("invalid_type"):
+        model.next_sentence("a", "b")
+    with refuses("text_too_long", limit=32):
+        model.next_sentence(["a " * 20], ["b " * 20])
+
+
+def test_the_command_line_predicts_next_sentences(folder, tmp_path):
+    model = firth.load(folder, firth.BERT)
+    rows = [PAIR, ("the queen reads", "the king sleeps")]
+    expected = model.next_sentence(*map(list, zip(*rows, strict=True))).tolist()
+    lines = ["one,two", *(f'"{first}","{second}"' for first, second in rows)]
+    (tmp_path / "pairs.csv").write_text("\n".join(lines))
+
+    def call(*arguments: object, code: int = 0) -> Any:
+        result = CliRunner().invoke(cli, ["predict", *map(str, arguments)])
+        assert result.exit_code == code, result.output
+        return result
+
+    table = [tmp_path / "pairs.csv", "--column", "one", "--other", "two"]
+    printed = [json.loads(line) for line in call(folder, *table, "--json").stdout.splitlines()]
+    assert printed == [{"key": str(n), "next_sentence": pytest.approx(each)} for n, each in enumerate(expected, 1)]
+    assert call(folder, "--pair", *PAIR).stdout == f"{expected[0]:.4f}\n"
+    assert "--other COLUMN" in call(folder, tmp_path / "pairs.csv", "--column", "one", code=1).stderr
+    masked = written(theirs("BertForMaskedLM"), tmp_path / "masked")
+    assert "no next-sentence head" in call(masked, "--pair", *PAIR, code=1).stderr

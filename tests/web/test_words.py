@@ -27,6 +27,23 @@ def test_blanks_are_filled(view: Open, accessible: Any, shot: Any) -> None:
     expect(page.get_by_label("Sentence with blanks")).to_have_value("the [MASK] sleeps")
 
 
+def test_a_next_sentence_is_predicted(view: Open, accessible: Any, shot: Any) -> None:
+    page = view("words?kind=next")
+    prediction = page.get_by_role("region", name="The prediction")
+    bars = prediction.get_by_role("list", name="Predictions for the second text").get_by_role("listitem")
+    expect(bars).to_have_count(2)
+    settled(page)
+    accessible(page)
+    shot(page, "next")
+    before = prediction.get_by_role("heading").inner_text()
+    first = page.get_by_role("textbox", name="First text").input_value()
+    page.get_by_role("button", name="Swap").click()
+    expect(page.get_by_role("textbox", name="Second text")).to_have_value(first)
+    page.get_by_role("textbox", name="First text").fill("the king the king the king")
+    expect(prediction.get_by_role("heading")).not_to_have_text(before)
+    expect(page).to_have_url(re.compile("first=the"))
+
+
 def test_text_is_written_token_by_token(view: Open, accessible: Any, shot: Any) -> None:
     page = view("words?kind=write")
     page.get_by_label("Prompt").fill("the old king")

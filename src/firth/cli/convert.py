@@ -61,12 +61,14 @@ def command(
     .vec           fastText text        .glove         GloVe text
 
     A model with subwords or labels can be written as a fastText model: .bin, or .ftz quantized. A fastText model, or a
-    network of another library, is written as a model folder if OUT has no suffix. A BERT can be written as .onnx, with
-    its pooling.
+    network of another library, is written as a model folder if OUT has no suffix. Adapters (LoRA) are merged into their
+    base. A BERT can be written as .onnx, with its pooling.
     """
+    from firth.core.model import merged
     from firth.core.saved import external_opener
     from firth.formats import format_of_name, write_vectors
     from firth.model_files import WritesFastText
+    from firth.transformers.huggingface_folder import ADAPTER_CONFIG
 
     def report(text: str, **fields: Any) -> None:
         print_json({**fields, "output": target}) if as_json else click.echo(text)
@@ -102,8 +104,9 @@ def command(
     if settings:
         raise FirthError("conflicting_options", "--cutoff and --norms need the output format .ftz.")
     foreign = is_model_file(source) or (is_model and external_opener(Path(source)) is not None)
-    if foreign and is_complete and format_of_name(output) is None and not suffix:
-        open_model(source).save(output)
+    adapter = (Path(source) / ADAPTER_CONFIG).is_file()
+    if (foreign or adapter) and is_complete and format_of_name(output) is None and not suffix:
+        merged(open_model(source)).save(output)
         return report(f"a model folder in {target}")
     vectors = open_vectors(source, table)
     write_vectors(vectors, target, format, STORAGE[dtype])

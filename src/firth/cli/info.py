@@ -55,7 +55,7 @@ def file_fields(path: str) -> dict[str, Any]:
 def model_fields(path: str) -> dict[str, Any]:
     """Return the method, tables, options and training metrics of a model."""
     from firth.core.card import card_values
-    from firth.core.model import DescribesEngine, HasHeads, HasVectors, base_model
+    from firth.core.model import Adapted, DescribesEngine, HasHeads, HasVectors, base_model
     from firth.core.saved import external_opener, read_config
     from firth.core.sketch import KEY
     from firth.maps.layout_files import saved_layouts
@@ -75,6 +75,7 @@ def model_fields(path: str) -> dict[str, Any]:
         "heads": model.heads if isinstance(model, HasHeads) else None,
         "engine": model.engine_description if isinstance(model, DescribesEngine) else None,
         "pooling": pooling_fields(base_model(model)),
+        "adapter": adapter_fields(model.adapter) if isinstance(model, Adapted) else None,
         "options": known_options(model),
         "training": training,
         "card": card_values(model),
@@ -88,6 +89,14 @@ def model_fields(path: str) -> dict[str, Any]:
         "format": config["format"],
         "firth": config["firth"],
     }
+
+
+def adapter_fields(adapter: Any) -> dict[str, Any] | None:
+    """Return the base, the rank and the size of low-rank adapters; None for a model without."""
+    if adapter is None:
+        return None
+    parameters = sum(array.numel() for array in adapter.arrays.values())
+    return {"base": adapter.base, "rank": adapter.rank, "scale": adapter.scale, "parameters": parameters}
 
 
 def pooling_fields(model: Model) -> dict[str, Any] | None:

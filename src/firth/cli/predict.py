@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -16,14 +16,14 @@ from firth.core.data import single_file
 from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
-    from firth.core.model import Answers, Model, Predicts, Span
+    from firth.core.model import Answers, Model, Predicts, ReadsColumns, Span
     from firth.data.table import Table
 
 BATCH = 1024
 CONTEXT = 200  # characters of a long passage that are shown on each side of an answer
 #: Options that apply to question answering only, and those that apply to the other models only.
 QUESTION_NAMES = ("question", "passage", "question_column", "passage_column")
-TEXT_NAMES = ("k", "threshold", "other", "unit", "column", "key")
+TEXT_NAMES = ("k", "threshold", "other", "pair", "unit", "column", "key")
 
 
 @click.command()
@@ -32,6 +32,7 @@ TEXT_NAMES = ("k", "threshold", "other", "unit", "column", "key")
 @click.option("-k", type=int, default=1, show_default=True, help="How many labels to print per text.")
 @click.option("--threshold", type=float, default=0.0, help="Leave out labels with a lower probability.")
 @click.option("--other", metavar="NAME", help="The column of the second text, for text pairs.")
+@click.option("--pair", nargs=2, metavar="FIRST SECOND", help="One pair of texts instead of DATA.")
 @data_options
 @click.option("--question", metavar="TEXT", help="A question to answer.")
 @click.option("--passage", metavar="TEXT", help="The passage that contains the answer; - reads standard input.")
@@ -50,6 +51,7 @@ def command(path: str, data: tuple[str, ...], as_json: bool, **values: Any) -> N
       a regression       one number per line
       a token tagger     one word and its tag per line, an empty line after each text
       question answering the answer, marked in its passage; with DATA one answer per line
+      a pre-trained BERT the probability that the second text of a pair follows the first
 
     MODEL is a model folder, or a .bin or .ftz file of fastText. DATA are files, quoted globs, or - for standard input.
     Text pairs, and models with further input columns, need one table (csv, tsv, jsonl, Parquet). Questions come from
@@ -72,8 +74,10 @@ def command(path: str, data: tuple[str, ...], as_json: bool, **values: Any) -> N
     if answers:
         predict_answers(question_answerer(model, path), data, values, as_json)
         return
-    if not data:
+    if not data and not values["pair"]:
         raise click.UsageError("Missing argument 'DATA…'.")
+    if data and values["pair"]:
+        raise FirthError("conflicting_options", "Give DATA or --pair, not both.")
     print_predictions(model, predictions(model, path, data, values), as_json)
 
 
@@ -81,10 +85,21 @@ def predictions(
     model: Model, path: str, data: tuple[str, ...], values: dict[str, Any]
 ) -> Iterator[tuple[str | None, Any]]:
     """Yield the key and the prediction of each text: labels with probabilities, a number, or tagged words."""
-    from firth.core.model import Estimates, ReadsColumns, TagsWords
+    from firth.core.model import Estimates, PredictsNextSentence, ReadsColumns, TagsWords
     from firth.data.corpus import Corpus
 
     k, threshold = values["k"], values["threshold"]
+    if isinstance(model, PredictsNextSentence):
+        yield from next_sentences(model, path, data, values)
+        return
+    if values["pair"]:
+        pairs_reader(model, path)
+        pair: list[Any] = [tuple(values["pair"])]
+        if isinstance(model, Estimates):
+            yield "1", model.estimate(pair).tolist()[0]
+        else:
+            yield "1", classifier(model, path).predict(pair, k, threshold)[0]
+        return
     if values["other"] or (isinstance(model, ReadsColumns) and model.columns):
         rows = read_rows(model, path, single_file(data, "table"), values["column"], values["other"])
         results = rows.estimate().tolist() if is_regression(model) else rows.predict(k, threshold)
@@ -103,6 +118,31 @@ def predictions(
         yield from zip((key for key, _ in batch), results, strict=True)
 
 
+def next_sentences(
+    model: Model, path: str, data: tuple[str, ...], values: dict[str, Any]
+) -> Iterator[tuple[str | None, float]]:
+    """Yield the probability that the second text of each pair follows the first one."""
+    from firth.core.model import PredictsNextSentence
+
+    if not isinstance(model, PredictsNextSentence) or "next_sentence" not in model.heads:
+        advice = "Train a classifier with `firth train fasttext-classifier` or `firth finetune text-classifier`."
+        raise unsupported(model, path, "has no next-sentence head and does not predict labels", advice)
+    if values["pair"]:
+        pairs = [tuple(values["pair"])]
+    elif values["other"]:
+        pairs = read_pairs(single_file(data, "table"), values["column"] or "text", values["other"])[1]
+    else:
+        raise FirthError(
+            "missing_option",
+            "{path} predicts whether a text follows another: give pairs, as a table with {option}, or as --pair.",
+            path=path,
+            option="--other COLUMN",
+        )
+    for begin in range(0, len(pairs), BATCH):
+        probabilities = model.next_sentence(*map(list, zip(*pairs[begin : begin + BATCH], strict=True)))
+        yield from ((str(begin + row), value) for row, value in enumerate(probabilities.tolist(), 1))
+
+
 def is_regression(model: Model) -> bool:
     """Return whether the model predicts numbers."""
     from firth.core.model import Estimates
@@ -112,13 +152,14 @@ def is_regression(model: Model) -> bool:
 
 def print_predictions(model: Model, results: Iterator[tuple[str | None, Any]], as_json: bool) -> None:
     """Print one prediction per text."""
-    from firth.core.model import TagsWords
+    from firth.core.model import PredictsNextSentence, TagsWords
 
     for key, prediction in results:
         if isinstance(model, TagsWords):
             print_tags(key, prediction, as_json)
         elif isinstance(prediction, float):
-            print_json({"key": key, "number": prediction}) if as_json else click.echo(f"{prediction:.4f}")
+            name = "next_sentence" if isinstance(model, PredictsNextSentence) else "number"
+            print_json({"key": key, name: prediction}) if as_json else click.echo(f"{prediction:.4f}")
         elif as_json:
             labels = [{"label": label, "probability": probability} for label, probability in prediction]
             print_json({"key": key, "labels": labels})
@@ -166,8 +207,14 @@ def read_rows(
     model: Model, path: str, file: str, column: str | None, other: str | None, label: str = ""
 ) -> ModelInputs:
     """Read the columns of a table that a fine-tuned model takes."""
+    reader = pairs_reader(model, path)
+    table, texts = read_pairs(file, column or "text", other, [*reader.columns, *([label] if label else [])])
+    return ModelInputs(model, table, texts, label)
+
+
+def pairs_reader(model: Model, path: str) -> ReadsColumns:
+    """Return the model as one that reads text pairs and columns, or raise an error."""
     from firth.core.model import ReadsColumns
-    from firth.data.table import Table
 
     if not isinstance(model, ReadsColumns):
         raise unsupported(
@@ -176,11 +223,17 @@ def read_rows(
             "takes single texts, not text pairs",
             "Fine-tune a model on pairs with `firth finetune text-classifier … --other COLUMN`.",
         )
-    names = [column or "text", *([other] if other else [])]
-    columns = dict.fromkeys([*names, *model.columns, *([label] if label else [])])
-    table = Table(file, columns=list(columns), categories=names)
+    return model
+
+
+def read_pairs(file: str, column: str, other: str | None, more: Sequence[str] = ()) -> tuple[Table, list[Any]]:
+    """Return a table with these columns and its texts, or its pairs of texts if there is a second column."""
+    from firth.data.table import Table
+
+    names = [column, *([other] if other else [])]
+    table = Table(file, columns=list(dict.fromkeys([*names, *more])), categories=names)
     sides = [[text or "" for text in table.categories(name)] for name in names]
-    return ModelInputs(model, table, list(zip(*sides, strict=True)) if other else sides[0], label)
+    return table, list(zip(*sides, strict=True)) if other else sides[0]
 
 
 def classifier(model: Model, path: str) -> Predicts:

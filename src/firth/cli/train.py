@@ -243,6 +243,7 @@ def print_result(trained: Trained[Model], as_json: bool, text_pairs: bool) -> No
             },
             **{name: metrics.get(name) for name in ("texts", "questions")},
             "labels": metrics.get("labels"),
+            "trained": trained_share(metrics),
             "time": clock(metrics["seconds"]) if "seconds" in metrics else None,
             **{
                 f"{unit}/s": human(metrics[f"{unit}_per_second"])
@@ -264,6 +265,14 @@ def print_result(trained: Trained[Model], as_json: bool, text_pairs: bool) -> No
     folder = shlex.quote(str(trained.folder))
     steps = next_steps(trained.model, text_pairs)
     click.echo("\nNext: " + "\n      ".join(step.format(folder) for step in steps))
+
+
+def trained_share(metrics: dict[str, Any]) -> str | None:
+    """Return how many parameters were trained, if others were frozen."""
+    if "trained_parameters" not in metrics:
+        return None
+    trained, total = metrics["trained_parameters"], metrics["parameters"]
+    return f"{trained:,} of {total:,} parameters ({trained / total:.1%})"
 
 
 def join_values(values: dict[str, Any]) -> str:

@@ -47,6 +47,7 @@ class Model(ABC):
 
     method: Method
     training: Mapping[str, Any]  # loss, speed, data fingerprint
+    folder: Path | None = None  # where the model is stored, if it was loaded or saved
 
     @property
     def ordered(self) -> bool:
@@ -67,7 +68,8 @@ class Model(ABC):
         """Write the model to a folder of config.json, safetensors and JSON files, atomically."""
         from firth.core.saved import save_model
 
-        return save_model(self, Path(folder), overwrite=overwrite)
+        self.folder = save_model(self, Path(folder), overwrite=overwrite)
+        return self.folder
 
     def _repr_html_(self) -> str:
         from firth.core.card import card_html
@@ -116,6 +118,23 @@ class FineTuned(HasBase, Protocol):
     @property
     def max_length(self) -> int:
         """The most tokens of a text or pair, with special tokens."""
+
+
+@runtime_checkable
+class Adapted(Protocol):
+    """May have been fine-tuned by low-rank adapters (LoRA), which are stored without the base model."""
+
+    @property
+    def adapter(self) -> Any:
+        """The adapters, which are merged into the weights of this model; None if it has none."""
+
+    def merged(self) -> Model:
+        """Return the same model without adapters: it is stored with all its weights."""
+
+
+def merged(model: Model) -> Model:
+    """Return a model that is stored with all its weights: the model itself, unless it has adapters."""
+    return model.merged() if isinstance(model, Adapted) and model.adapter is not None else model
 
 
 def base_model(model: Model) -> Model:
@@ -337,6 +356,18 @@ class Fills(Protocol):
 
     def fill(self, text: str, k: int = 5, other: str | None = None) -> list[list[tuple[str, float]]]:
         """Return the k most probable tokens for each [MASK] of the text and of `other`, the second text of a pair."""
+
+
+@runtime_checkable
+class PredictsNextSentence(Protocol):
+    """Predicts whether a text follows another one, if it has the head for it."""
+
+    @property
+    def heads(self) -> list[str]:
+        """The names of the heads of its pre-training."""
+
+    def next_sentence(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float32]:
+        """Return the probability that each second text follows the first one in the same document."""
 
 
 class Candidate(NamedTuple):

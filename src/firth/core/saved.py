@@ -118,6 +118,7 @@ def load(
     (`SkipGram(tokenizer=split)`). Without it, the model accepts lists of tokens but no raw text.
     """
     model = open_model(Path(folder), in_memory, tokenizer)
+    model.folder = Path(folder)
     if method is not None and not isinstance(model.method, method):
         raise FirthError(
             "unsupported_model",

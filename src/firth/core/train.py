@@ -23,7 +23,7 @@ from firth.core.card import CARD
 from firth.core.checkpoint import STATE, difference
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Model
+from firth.core.model import Model, merged
 from firth.core.options import options_of
 from firth.core.processes import is_first_process, refuse_processes
 from firth.core.run import Run
@@ -117,7 +117,7 @@ def identity_of(method: Method, data: Any, run: Run, start: Model | None) -> dic
 
 def model_hash(model: Model) -> str:
     """Return a hash of a model's options, documents and arrays."""
-    parts = model.parts()
+    parts = merged(model).parts()
     documents = {name: parts.documents[name] for name in sorted(parts.documents)}
     digest = hashlib.sha256(json.dumps([model.method.options(), documents]).encode())
     for name in sorted(parts.arrays):

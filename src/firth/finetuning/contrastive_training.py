@@ -42,6 +42,7 @@ from firth.training.baselines import (
     number_score,
 )
 from firth.training.gradient_loop import Batch, GradientLoop
+from firth.transformers.adapters import merged_adapter, new_adapters
 from firth.transformers.bert_model import BertModel
 from firth.transformers.packing import batch_ends
 
@@ -254,6 +255,7 @@ def concatenate_sides(sides: Sequence[Sequences]) -> Sequences:
 def train_sentence_encoder(method: SentenceEncoder, data: Any, run: Run, start: Model | None) -> BertModel:
     """Train a sentence encoder."""
     base = base_of(start, method)
+    folder = str(base.folder)  # of adapters
     if not isinstance(base, BertModel):
         raise FirthError(
             "incompatible_start",
@@ -264,7 +266,7 @@ def train_sentence_encoder(method: SentenceEncoder, data: Any, run: Run, start: 
     base.net.masked = None
     similar = data if isinstance(data, SimilarPairs) else SimilarPairs(data)
     base = with_pooling_options(base, method)
-    method = method.resolved(max_length=base.pooling.max_tokens or base.size.max_positions)
+    method = method.with_learning_rate().resolved(max_length=base.pooling.max_tokens or base.size.max_positions)
     rows = similar.rows(run.report)
     dev = None if similar.dev is None else similar.dev.rows(run.report)
     if dev is not None and dev.scores is not None and np.ptp(dev.scores) == 0:
@@ -289,6 +291,10 @@ def train_sentence_encoder(method: SentenceEncoder, data: Any, run: Run, start: 
         rows, dev = hold_out(rows, method.held_out, run.seed)
     train = encode_rows(rows, base, run.report)
     dev_texts = None if dev is None else encode_rows(dev, base, run.report)
+    if method.lora:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(run.seed)
+            new_adapters(base.net, base.size, method.lora, method.lora_alpha, method.lora_layers)
     training = ContrastiveTraining(method, base, train, dev_texts, fingerprint(rows, dev), run)
     before = training.evaluation(training.evaluate_held_out(len(train)))
     metadata = training.go() | {"texts": len(train), "seed": run.seed}
@@ -299,8 +305,10 @@ def train_sentence_encoder(method: SentenceEncoder, data: Any, run: Run, start: 
         comparison = baseline_comparison(dev, dev_texts, before, training.evaluation(metadata))
         comparison.add_notes(run.report, "Try more pairs, another learning_rate or fewer epochs.")
         metadata |= comparison.metrics()
-    base.net.cpu()
-    return BertModel(method, base.net, base.tokenizer, base.pooling, metadata, base.projection, base.sentence)
+    adapter = merged_adapter(base.net.cpu(), folder) if method.lora else None
+    model = BertModel(method, base.net, base.tokenizer, base.pooling, metadata, base.projection, base.sentence)
+    model.adapter = adapter
+    return model
 
 
 def hold_out(rows: AlignedTexts, share: float, seed: int) -> tuple[AlignedTexts, AlignedTexts | None]:

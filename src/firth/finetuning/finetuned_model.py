@@ -11,41 +11,58 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from firth.core import registry
 from firth.core.embedding import EmbeddedTexts, EmbedsTexts, Text
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Attention, AttentionSteps, Model, Parts, Senses, WordsInContext
+from firth.core.model import Attention, AttentionSteps, Model, Parts, Senses, WordsInContext, merged
 from firth.core.options import build_settings
 from firth.core.sketch import KEY, inherited
+from firth.core.storage import read_arrays
 from firth.core.stored import check_texts_of
 from firth.core.vectors import Matrix, Vectors
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.finetuning.finetuning_options import TuningOptions
+from firth.finetuning.finetuning_options import LoraOptions, TuningOptions
 from firth.finetuning.heads import GPT_HEAD, Base, head_arrays, head_of, split_head, with_head
 from firth.nets.architecture import Architecture
 from firth.nets.encoder import Encoder
+from firth.nets.transformer import Decoder
 from firth.nets.tuned import Tuned
+from firth.transformers.adapters import (
+    Adapter,
+    TakesAdapters,
+    adapter_arrays,
+    adapter_parts,
+    apply_adapter,
+    base_folder,
+    family_of,
+    merged_adapter,
+    open_base,
+    stored_adapter,
+)
 from firth.transformers.bert_files import shape_options, stored_architecture
 from firth.transformers.bert_model import BertModel
 from firth.transformers.contextual_words import Averaged
 from firth.transformers.families import ENCODERS
 from firth.transformers.families.decoders import read_decoder
 from firth.transformers.families.encoders import read_encoder
-from firth.transformers.families.family import Config, Head
+from firth.transformers.families.family import SEQUENCE, SPAN, TOKEN, Config, Head
 from firth.transformers.families.gpt2 import GPT2
 from firth.transformers.gpt_model import GPTModel
-from firth.transformers.huggingface_folder import read_weights
+from firth.transformers.huggingface_folder import ADAPTER_WEIGHTS, read_weights
 from firth.transformers.pooling import Pooling
 from firth.transformers.text_encoder import WINDOW
 
 Kind = TypeVar("Kind", bound="TunedModel")
+PEFT_TASKS = {SEQUENCE: "SEQ_CLS", TOKEN: "TOKEN_CLS", SPAN: "QUESTION_ANS"}  # peft's names of the tasks
 BATCH_TOKENS = 16384  # tokens per forward pass of predictions
 
 
-class TunedModel(EmbedsTexts):
+class TunedModel(TakesAdapters, EmbedsTexts):
     """A base model, the network of base and head, and the task's metadata (`task`, JSON)."""
 
     method: TuningOptions
@@ -61,6 +78,16 @@ class TunedModel(EmbedsTexts):
         self.method, self.base, self.net, self.task, self.training = method, base, net.eval(), task, training
         if KEY in training:  # the base's weights were trained on these labels too
             base.training = inherited({**base.training, KEY: training[KEY]}, base.training)
+
+    @classmethod
+    def trained(
+        cls: type[Kind], method: TuningOptions, base: Base, net: Tuned, task: Mapping[str, Any], training: Any
+    ) -> Kind:
+        """Return the model of a trained network; adapters are merged into its base."""
+        adapter = merged_adapter(net.base, str(base.folder)) if method.lora else None
+        model = cls(method, base, net.cpu(), task, training)
+        model.adapter = adapter
+        return model
 
     @property
     def tokenizer(self) -> SubwordTokenizer:
@@ -134,14 +161,13 @@ class TunedModel(EmbedsTexts):
         return head_of(self.base.size, self.kind, self.net.pool)
 
     def parts(self) -> Parts:
+        if self.adapter is not None:
+            return self.parts_beside_base(self.adapter)
         parts = self.base.parts()
         family = ENCODERS.get(self.base.size.family)
         prefix = "" if family is None else family.prefix
         arrays = {prefix + name: array for name, array in parts.arrays.items()} | head_arrays(self.net, self.head)
-        base = self.base.method
-        documents: dict[str, Any] = {
-            "base": {"method": base.method_name(), "options": base.options(), "pool": self.net.pool}
-        }
+        documents: dict[str, Any] = {"base": self.description()}
         foreign = dict(parts.foreign)
         if foreign and self.is_foreign():
             pooling = {self.head.pooling_key: self.net.pool} if self.head.pooling_key else {}
@@ -149,6 +175,23 @@ class TunedModel(EmbedsTexts):
             foreign |= {**pooling, **self.foreign_config()}
         documents |= {"task": dict(self.task)}
         return replace(parts, arrays=arrays, documents={**parts.documents, **documents}, foreign=foreign)
+
+    def description(self) -> dict[str, Any]:
+        """Return what is stored of the base besides its weights."""
+        base = self.base.method
+        return {"method": base.method_name(), "options": base.options(), "pool": self.net.pool}
+
+    def parts_beside_base(self, adapter: Adapter) -> Parts:
+        """Return the stored form of the adapter and the head, without the base."""
+        own = dict(head_arrays(self.net, self.head))
+        saved = self.is_foreign()
+        task = PEFT_TASKS[self.kind] if saved else "FEATURE_EXTRACTION"
+        if saved and self.net.pooler and isinstance(self.base.net, Encoder) and self.base.net.pooler is not None:
+            names = pooler_names(self.base.size)
+            own |= {names[end]: part.detach().numpy() for end, part in self.base.net.pooler.named_parameters()}
+        parts = adapter_parts(adapter, self.base.net, self.base.size, task, own if saved else {}, saved)
+        documents = {**parts.documents, "base": {**parts.documents["base"], **self.description()}}
+        return replace(parts, arrays={} if saved else own, documents={**documents, "task": dict(self.task)})
 
     def is_foreign(self) -> bool:
         """Return whether Hugging Face's library computes the same outputs from these arrays."""
@@ -172,9 +215,18 @@ class TunedModel(EmbedsTexts):
                 choices=" or ".join(pools),
                 got=pool,
             )
-        head = GPT_HEAD if causal else head_of(stored_architecture(base_method, parts), cls.kind, pool)
-        rest, arrays = split_head(parts.arrays, head)
-        base: Any = base_method.model_class().from_parts(base_method, replace(parts, arrays=rest), {})
+        base: Any
+        adapter, config = None, stored_adapter(parts)
+        if config is not None:
+            stored = adapter_arrays(parts)
+            base, adapter, others = adapted_base(parts.folder, config, stored, metadata.get("sha256", ""))
+            head = GPT_HEAD if causal else head_of(base.size, cls.kind, pool)
+            rest, arrays = split_head({**others, **parts.arrays}, head)
+            take_pooler(base, rest)
+        else:
+            head = GPT_HEAD if causal else head_of(stored_architecture(base_method, parts), cls.kind, pool)
+            rest, arrays = split_head(parts.arrays, head)
+            base = base_method.model_class().from_parts(base_method, replace(parts, arrays=rest), {})
         net = with_head(base, arrays, head, pool)
         task = parts.documents["task"]
         if not isinstance(task, dict) or type(task.get("pairs", False)) is not bool:
@@ -188,7 +240,9 @@ class TunedModel(EmbedsTexts):
                 expected=cls.outputs,
                 got=net.head.out_features,
             )
-        return cls(method, base, net, task, training)
+        model = cls(method, base, net, task, training)
+        model.adapter = adapter
+        return model
 
     @classmethod
     def from_foreign(cls: type[Kind], folder: Path, config: Mapping[str, Any], method: type[Method]) -> Kind:
@@ -207,6 +261,24 @@ class TunedModel(EmbedsTexts):
             base = gpt_of(folder, config, rest)
         net = with_head(base, arrays, head, pool)
         return cls(own, base, net, cls.foreign_task(config, net.head.out_features), {"source": config["model_type"]})
+
+    @classmethod
+    def from_adapter(cls: type[Kind], folder: Path, config: Mapping[str, Any], method: type[Method]) -> Kind:
+        """Load an adapter that peft wrote, with its base."""
+        own = method()
+        assert isinstance(own, TuningOptions)
+        base, adapter, arrays = adapted_base(folder, config, read_arrays(folder / ADAPTER_WEIGHTS))
+        if isinstance(base.net, Decoder):
+            head, pool = GPT_HEAD, "last"
+        else:
+            head, pool = foreign_head(base.size, cls.kind, {})
+        rest, own_arrays = split_head(arrays, head)
+        take_pooler(base, rest)
+        net = with_head(base, own_arrays, head, pool)
+        task = cls.foreign_task({}, net.head.out_features)
+        opened = cls(own, base, net, task, {"source": f"peft {base.size.family}"})
+        opened.adapter = adapter
+        return opened
 
     @classmethod
     def foreign_task(cls, config: Mapping[str, Any], outputs: int) -> dict[str, Any]:
@@ -258,7 +330,7 @@ def base_of(start: Model | None, method: Method) -> Base:
             "{method} needs a pretrained model such as a BERT: fit(data, start=firth.load(FOLDER)).",
             method=type(method).__name__,
         )
-    model = start.base if isinstance(start, TunedModel) else start
+    model = merged(start.base if isinstance(start, TunedModel) else start)
     if not isinstance(model, BertModel | GPTModel):
         raise FirthError(
             "incompatible_start",
@@ -266,11 +338,60 @@ def base_of(start: Model | None, method: Method) -> Base:
             method=type(method).__name__,
             got=start,
         )
+    folder = base_folder(start, type(method).__name__) if isinstance(method, LoraOptions) and method.lora else None
     training = {KEY: start.training[KEY]} if KEY in start.training else {}
     base = type(model).from_parts(model.method, model.parts(), training)  # a deep copy
+    base.folder = folder
     if isinstance(base.net, Encoder):
         base.net.next_sentence = None
     return base
+
+
+def adapted_base(
+    folder: Path | None, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], fingerprint: str = ""
+) -> tuple[Base, Adapter, dict[str, NDArray[Any]]]:
+    """Open the base of an adapter and merge the adapter into it; return also the arrays of other parts."""
+    start, name = open_base(config, folder)
+    base = start.base if isinstance(start, TunedModel) else start
+    if not isinstance(base, BertModel | GPTModel):
+        raise FirthError(
+            "unsupported_model", "{base} is not a BERT or GPT, which adapters are for: {got!r}.", base=name, got=base
+        )
+    base.adapter = None
+    if isinstance(base.net, Encoder):
+        base.net.next_sentence = None
+    adapter, others = apply_adapter(base.net, base.size, config, arrays, name, fingerprint)
+    return base, adapter, others
+
+
+def pooler_names(size: Architecture) -> dict[str, str]:
+    """Return the other library's names of the weight and the bias of the pooler, if the family has one."""
+    sources = {end: family_of(size).source(f"pooler.{end}") for end in ("weight", "bias")}
+    return {end: source.names[0] for end, source in sources.items() if source is not None}
+
+
+def take_pooler(base: Base, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Give the base the pooler that was trained with an adapter; other arrays are refused."""
+    prefix, names = family_of(base.size).prefix, pooler_names(base.size)
+    known = {f"{prefix}{name.removeprefix(prefix)}": array for name, array in arrays.items()}
+    unknown = sorted(known.keys() - set(names.values()))
+    if unknown:
+        raise FirthError(
+            "unsupported_architecture",
+            "The adapter has weights of other modules than its head: {name}.",
+            name=", ".join(unknown[:3]),
+        )
+    pooler = {end: known[name] for end, name in names.items() if name in known}
+    if not pooler:
+        return
+    dim = base.size.dim
+    if not isinstance(base.net, Encoder) or {end: array.shape for end, array in pooler.items()} != {
+        "weight": (dim, dim),
+        "bias": (dim,),
+    }:
+        raise FirthError("damaged_model", "The pooler of the adapter does not fit a base of {dim} dimensions.", dim=dim)
+    base.net.pooler = torch.nn.Linear(dim, dim)
+    base.net.pooler.load_state_dict({end: torch.from_numpy(array.astype(np.float32)) for end, array in pooler.items()})
 
 
 def pool_of(start: Model | None, pooling: str) -> str:

@@ -15,13 +15,27 @@ from firth.training.network_options import GradientOptions
 STEPS, MIN_EPOCHS, MAX_EPOCHS = 120, 3, 20
 LEARNING_RATE, BERT_BASE_DIM, MAX_LEARNING_RATE, HEAD_LEARNING_RATE = 5e-5, 768, 1e-3, 1e-2
 
+#: Adapters need larger steps than the weights that they add to.
+LORA_RATE, MAX_LORA_RATE = 10, 3e-3
+
 Options = TypeVar("Options", bound="TuningOptions")
 
 INHERITED = "Languages, biases and the length limit are those of the base model."
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuningOptions(GradientOptions):
+class LoraOptions(GradientOptions):
+    """Options for training low-rank adapters of a frozen network (Hu et al. 2021)."""
+
+    lora: int = option(0, "rank of low-rank adapters that are trained instead of the base; 0 = none", low=0, high=4096)
+    lora_alpha: float = option(16.0, "the adapters are multiplied by lora_alpha / lora", low=1e-3, high=1e6)
+    lora_layers: str = option(
+        "all", "the linear layers with adapters: all of every block, or its attention", choices=("all", "attention")
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningOptions(LoraOptions):
     """Options for training a pretrained network on a task."""
 
     limits: ClassVar[tuple[str, ...]] = (INHERITED,)
@@ -54,6 +68,12 @@ class TuningOptions(GradientOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.top_layers(1 << 30)
+        if self.lora and self.tune != "all":
+            raise FirthError(
+                "conflicting_options",
+                "lora trains adapters in all layers of the base, so it cannot be combined with tune={tune}.",
+                tune=self.tune,
+            )
         self.rate_list()
 
     def for_rows(self: Options, rows: int, dim: int) -> Options:
@@ -63,13 +83,14 @@ class TuningOptions(GradientOptions):
         """
         steps_per_epoch = -(-rows // self.batch_size)
         epochs = min(MAX_EPOCHS, max(MIN_EPOCHS, -(-STEPS // steps_per_epoch)))
-        learning_rate = min(MAX_LEARNING_RATE, LEARNING_RATE * BERT_BASE_DIM / dim)
+        scaled = LEARNING_RATE * BERT_BASE_DIM / dim
+        learning_rate = min(MAX_LORA_RATE, LORA_RATE * scaled) if self.lora else min(MAX_LEARNING_RATE, scaled)
         return self.resolved(epochs=epochs, learning_rate=HEAD_LEARNING_RATE if self.tune == "head" else learning_rate)
 
     def top_layers(self, layers: int) -> int | None:
-        """Return how many of the base's top layers are trained; None means the whole base."""
+        """Return how many of the base's top layers are trained without adapters; None means the whole base."""
         if self.tune == "all":
-            return None
+            return 0 if self.lora else None
         if self.tune != "head" and not self.tune.isdecimal():
             raise FirthError(
                 "invalid_value",

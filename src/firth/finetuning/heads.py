@@ -18,6 +18,7 @@ from firth.nets.architecture import Architecture
 from firth.nets.encoder import Encoder
 from firth.nets.transformer import Decoder
 from firth.nets.tuned import Dense, Tuned
+from firth.transformers.adapters import new_adapters
 from firth.transformers.bert_model import BertModel
 from firth.transformers.families import ENCODERS
 from firth.transformers.families.family import POOLER, SPAN, Head
@@ -113,6 +114,8 @@ def new_net(
     pool = "last" if causal else pool
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(run.seed)
+        if method.lora:
+            new_adapters(base.net, base.size, method.lora, method.lora_alpha, method.lora_layers)
         return assembled(base, outputs, pool, method.dropout, head_of(base.size, kind, pool), extra, bias or not causal)
 
 

@@ -14,7 +14,7 @@ from firth.core.embedding import EmbeddedTexts, EmbedsTexts, Text
 from firth.core.errors import FirthError
 from firth.core.linear_heads import LinearMap, fit_linear
 from firth.core.method import Method
-from firth.core.model import Model, Parts
+from firth.core.model import Model, Parts, merged
 from firth.core.options import build_settings
 from firth.core.run import Run
 from firth.core.stored import check_arrays, check_texts_of
@@ -96,7 +96,7 @@ class LinearHead(EmbedsTexts):
 
     def parts(self) -> Parts:
         """Return the arrays and documents to store; those of the base are in the folder base."""
-        base = self.base.parts()
+        base = merged(self.base).parts()
         description = {
             "method": self.base.method.method_name(),
             "options": self.base.method.options(),

@@ -343,7 +343,7 @@ def train_question_answerer(method: QuestionAnswerer, data: Any, run: Run, start
         comparison = training.baseline_comparison(train)
         comparison.add_notes(run.report, HINT)
         metadata |= comparison.metrics()
-    return SpanModel(training.method, base, net.cpu(), {}, metadata)
+    return SpanModel.trained(training.method, base, net, {}, metadata)
 
 
 def check_answers(rows: Sequence[Question], method: QuestionAnswerer) -> None:

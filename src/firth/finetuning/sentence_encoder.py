@@ -10,15 +10,18 @@ from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
 from firth.data.similar_pairs import SimilarPairs
-from firth.finetuning.finetuning_options import INHERITED
-from firth.training.network_options import GradientOptions, networks
+from firth.finetuning.finetuning_options import INHERITED, LORA_RATE, LoraOptions
+from firth.training.network_options import networks
 
 if TYPE_CHECKING:
     from firth.transformers.bert_model import BertModel
 
 
+LEARNING_RATE = 3e-5
+
+
 @dataclass(frozen=True, kw_only=True)
-class SentenceEncoder(GradientOptions):
+class SentenceEncoder(LoraOptions):
     """Fine-tunes a BERT so that similar texts get similar vectors.
 
     Maximizes Σ log softmax(cos(a, b) / temperature) of the matching b among all b of a step. Single texts are encoded
@@ -46,7 +49,9 @@ class SentenceEncoder(GradientOptions):
         "", "shorter vector lengths to train as well, as in 128,64: their losses are added (Matryoshka)"
     )
     max_length: int | None = option(None, "most tokens of a text; longer ones are cut; none = as in the base", low=1)
-    learning_rate: float = option(3e-5, "peak learning rate", low=1e-9, high=10)
+    learning_rate: float | None = option(  # type: ignore[assignment]
+        None, "peak learning rate; none = 3e-5, with lora 3e-4", low=1e-9, high=10
+    )
     warmup: float = option(0.1, "share of the run in which the learning rate rises", low=0, high=1)
     schedule: str = option(
         "linear", "how the learning rate falls after warmup", choices=("cosine", "linear", "inverse_sqrt", "none")
@@ -67,6 +72,10 @@ class SentenceEncoder(GradientOptions):
     @property
     def batch_units(self) -> int:
         return self.batch_size
+
+    def with_learning_rate(self) -> SentenceEncoder:
+        """Return these options with the automatic learning rate where it is None."""
+        return self.resolved(learning_rate=LEARNING_RATE * (LORA_RATE if self.lora else 1))
 
     def shorter_dims(self) -> list[int]:
         """Return the vector lengths of `matryoshka_dims`."""

@@ -314,7 +314,7 @@ def train_text_head(model_class: type[Head], method: TextHeadOptions, data: Any,
         with torch.no_grad():
             net.head.weight *= scale[0]
             net.head.bias.copy_(net.head.bias * scale[0] + scale[1])
-    model = model_class(training.method, base, net.cpu(), task, metadata)
+    model = model_class.trained(training.method, base, net, task, metadata)
     model.encoder = encoder
     return model
 

@@ -301,4 +301,4 @@ def train_token_classifier(method: TokenClassifier, data: Any, run: Run, start: 
         comparison = training.baseline_comparison(train, dev)
         comparison.add_notes(run.report, HINT)
         metadata |= comparison.metrics()
-    return TagModel(training.method, base, net.cpu(), {"labels": labels}, metadata)
+    return TagModel.trained(training.method, base, net, {"labels": labels}, metadata)

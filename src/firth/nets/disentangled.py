@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from firth.nets.architecture import Architecture
+from firth.nets.lora import weight_of
 
 CONTENT_TO_POSITION, POSITION_TO_CONTENT = "c2p", "p2c"
 
@@ -84,7 +85,7 @@ class DistanceProjection(nn.Module):
         projected = list[Tensor | None]()
         for wanted, own, part in ((self.has_keys, self.key, 1), (self.has_queries, self.query, 0)):
             rows = slice(part * width, (part + 1) * width)
-            weight, bias = (layer.weight[rows], layer.bias[rows]) if own is None else (own.weight, own.bias)
+            weight, bias = (weight_of(layer)[rows], layer.bias[rows]) if own is None else (weight_of(own), own.bias)
             result = nn.functional.linear(distances.keys, weight, bias) if wanted else None
             projected.append(None if result is None else result.view(len(result), -1, self.head_dim).transpose(0, 1))
         return Distances(distances.rows, *projected)

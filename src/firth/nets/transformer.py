@@ -16,6 +16,7 @@ from firth.core.errors import FirthError
 from firth.nets.architecture import GATED_ACTIVATIONS, Architecture
 from firth.nets.attention import Cache, MultiHead, Packed, select_rows
 from firth.nets.disentangled import DistanceEmbeddings
+from firth.nets.lora import AdaptedLinear
 from firth.nets.on_gpu import half_precision_dtype, kernels
 from firth.nets.positions import Alibi, PositionTerms, RelativeBias, Rotary, Sinusoidal
 
@@ -149,7 +150,8 @@ def activated(x: Tensor, activation: str) -> Tensor:
 
 def linear_activation(x: Tensor, layer: nn.Linear, activation: str) -> Tensor:
     """Return the activation of a linear layer's output."""
-    if GELU and activation.startswith("gelu") and layer.bias is not None and half_precision_dtype(x):
+    plain = layer.bias is not None and not isinstance(layer, AdaptedLinear)
+    if GELU and activation.startswith("gelu") and plain and half_precision_dtype(x):
         fused: Tensor = GELU.bias_gelu(functional.linear(x, layer.weight), layer.bias, activation == "gelu_tanh")
         return fused
     return activated(layer(x), activation)

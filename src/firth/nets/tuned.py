@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from firth.nets.architecture import Architecture
 from firth.nets.attention import Packed
 from firth.nets.encoder import Encoder, position_ids
+from firth.nets.lora import adapted_layers
 from firth.nets.transformer import Decoder, activated, new_norm
 
 POOLS = ("cls", "mean", "last", "each")
@@ -72,14 +73,16 @@ class Tuned(nn.Module):
         self.reset_new_layers()
 
     def reset_new_layers(self) -> None:
-        """Initialize the new layers at random."""
+        """Initialize the new layers at random, and the adapters as new ones."""
+        for adapted in adapted_layers(self.base).values():
+            adapted.reset_adapter()
         for layer in self.new:
             nn.init.normal_(layer.weight, std=0.02)
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
 
     def freeze(self, top: int | None) -> None:
-        """Train only the new layers and the last `top` layers of the base; None trains everything."""
+        """Train only the new layers, adapters and the last `top` layers of the base; None trains everything."""
         if top is None:
             return
         blocks = self.base.stack.blocks
@@ -92,6 +95,8 @@ class Tuned(nn.Module):
             trainable.append(self.dense)
         for part in trainable:
             part.requires_grad_(True)
+        for adapted in adapted_layers(self.base).values():
+            adapted.requires_grad_adapter()
 
     def train(self, mode: bool = True) -> Tuned:
         """Set the training mode; frozen parts stay in evaluation mode, without dropout."""

@@ -45,6 +45,7 @@ ABILITIES: Mapping[str, Any] = {
     "attends": protocols.Attends,
     "contextual": protocols.Contextual,
     "fills": protocols.Fills,
+    "next_sentence": protocols.PredictsNextSentence,
     "generates": protocols.Generates,
     "translates": protocols.Translates,
     "inverts": protocols.Inverts,
@@ -64,6 +65,8 @@ def abilities(model: Served) -> list[str]:
         names[names.index("embeds")] = "codes"
     if "fills" in names and isinstance(model, protocols.HasHeads) and "masked" not in model.heads:
         names.remove("fills")  # an encoder without a masked language modeling head
+    if "next_sentence" in names and isinstance(model, protocols.HasHeads) and "next_sentence" not in model.heads:
+        names.remove("next_sentence")
     if method is not None and lacks_tokenizer(method):  # its tokenizer is a function, which the folder does not contain
         names = [name for name in names if name not in ("embeds", "predicts", "fills")]
     if isinstance(model, protocols.HasVectors) and not any(len(table) for table in model.tables.values()):

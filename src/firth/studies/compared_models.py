@@ -14,7 +14,7 @@ import numpy as np
 
 from firth.core.embedding import EmbedsTexts
 from firth.core.errors import FirthError
-from firth.core.model import HasVectors, Model
+from firth.core.model import HasVectors, Model, merged
 from firth.core.saved import load
 from firth.core.vectors import Matrix, Vectors
 from firth.data.tokenizer import tokenizer
@@ -139,7 +139,7 @@ def compared_model(name: str, source: Any) -> ComparedModel:
             name=name,
             got=type(source).__name__,
         )
-    memory = sum(array.nbytes for array in source.parts().arrays.values())
+    memory = sum(array.nbytes for array in merged(source).parts().arrays.values())
     return ComparedModel(name, word_table(source), embedding(source), size or memory, source, memory)
 
 

@@ -44,6 +44,15 @@ def token_shares(ids: NDArray[np.int32], words: int) -> NDArray[np.float64]:
     return np.asarray(counts / counts.sum())
 
 
+def parameter_counts(net: nn.Module) -> dict[str, int]:
+    """Return the number of parameters of a network, and of those that are trained if some are frozen."""
+    counts = {"parameters": 0, "trained_parameters": 0}
+    for parameter in net.parameters():
+        counts["parameters"] += parameter.numel()
+        counts["trained_parameters"] += parameter.numel() * parameter.requires_grad
+    return counts if counts["trained_parameters"] < counts["parameters"] else {"parameters": counts["parameters"]}
+
+
 class Batch(NamedTuple):
     """One batch of a plan: what to load, and its number of tokens."""
 
@@ -440,7 +449,7 @@ class GradientLoop(Loop):
             "steps": progress.steps,
             "held_out": progress.measured,
         }
-        metrics["parameters"] = sum(parameter.numel() for parameter in self.net.parameters())
+        metrics |= parameter_counts(self.net)
         if self.device.type == "cuda":
             metrics["device"] = torch.cuda.get_device_name(self.device)
             peak = peak_of(self.device)

@@ -14,6 +14,7 @@ from firth.core.options import build_settings
 from firth.data.subword_tokenizer import SubwordTokenizer
 from firth.nets.architecture import PLAIN_ACTIVATIONS, Architecture
 from firth.nets.encoder import Encoder
+from firth.transformers.adapters import adapter_parts
 from firth.transformers.families import ENCODERS
 from firth.transformers.families.encoders import encoder_config, write_encoder
 from firth.transformers.families.family import Config
@@ -56,7 +57,12 @@ def check_tokenizer(tokenizer: SubwordTokenizer, net: Encoder) -> None:
 
 
 def model_parts(model: BertModel) -> Parts:
-    """Return the arrays and documents of a model, in Hugging Face's format."""
+    """Return the arrays and documents of a model, in Hugging Face's format, or those of its adapter."""
+    if model.adapter is not None:
+        stored = adapter_parts(model.adapter, model.net, model.size, "FEATURE_EXTRACTION", {}, prefixed=False)
+        sentence = sentence_documents(model.pooling, model.projection, model.sentence, model.size)
+        documents = {**stored.documents, "pooling": asdict(model.pooling), **sentence}
+        return replace(stored, documents=documents, more={**stored.more, **step_arrays(model.projection)})
     lowercase = bool((model.tokenizer._document.get("normalizer") or {}).get("lowercase"))
     is_wordpiece = model.tokenizer._document["model"]["type"] == "WordPiece" and model.size.family == "bert"
     documents = {

@@ -19,10 +19,11 @@ from torch import Tensor
 from firth.core.embedding import EmbeddedTexts, EmbedsTexts, Text, check_texts
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Parts
+from firth.core.model import Model, Parts
 from firth.core.options import build_settings
 from firth.core.report import Silence
 from firth.core.shortening import check_shorter
+from firth.core.storage import read_arrays
 from firth.core.stored import finite_rows
 from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.special_tokens import BERT_NAMES
@@ -30,6 +31,7 @@ from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.nets.architecture import Architecture
 from firth.nets.attention import Packed, traced_copy
 from firth.nets.encoder import Encoder, position_ids
+from firth.transformers.adapters import TakesAdapters, adapted_model, adapter_arrays, stored_adapter
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.bert_files import check_tokenizer, model_parts, shape_options, stored_architecture
 from firth.transformers.contextual_words import ContextualModel
@@ -37,7 +39,9 @@ from firth.transformers.families import ENCODERS
 from firth.transformers.families.encoders import HEADS, read_encoder
 from firth.transformers.families.family import Config
 from firth.transformers.families.weights import check_vocabulary
-from firth.transformers.huggingface_folder import network_folder, read_weights
+from firth.transformers.huggingface_folder import ADAPTER_WEIGHTS, network_folder, read_weights
+from firth.transformers.next_sentence_pairs import FOLLOWS
+from firth.transformers.packing import batch_ends
 from firth.transformers.pooling import Pooling
 from firth.transformers.sentence_modules import Projection
 from firth.transformers.sentence_settings import SentenceSettings
@@ -51,9 +55,10 @@ from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, new_en
 from firth.transformers.whitening import whitening
 
 Pair = tuple[str, str]
+PAIR_TOKENS = 8192  # per batch of pairs
 
 
-class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
+class BertModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
     """A BERT encoder with its tokenizer and pooling."""
 
     batch_texts = WINDOW
@@ -407,6 +412,42 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
             for ids, values in zip(best.indices.tolist(), best.values.tolist(), strict=True)
         ]
 
+    # ---- next sentences ----
+
+    @torch.inference_mode()
+    def next_sentence(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float32]:
+        """Return the probability that each second text follows the first one in the same document."""
+        if self.net.next_sentence is None:
+            raise FirthError(
+                "unsupported_model",
+                "This model has no {head} head. BERTs pre-trained with next_sentence have one, and folders of "
+                "BertForPreTraining and BertForNextSentencePrediction.",
+                head="next-sentence",
+            )
+        if isinstance(firsts, str) or isinstance(seconds, str):
+            raise FirthError("invalid_type", "next_sentence takes two lists of texts; got a single str.")
+        if len(firsts) != len(seconds):
+            raise FirthError(
+                "shape_mismatch",
+                "next_sentence needs one second text per first text; got {n_firsts:,} and {n_seconds:,}.",
+                n_firsts=len(firsts),
+                n_seconds=len(seconds),
+            )
+        encodings = self.read(list(zip(firsts, seconds, strict=True)))
+        lengths = np.array([len(encoding.ids) for encoding in encodings], np.int64)
+        probabilities = np.zeros(len(encodings), np.float32)
+        begin = 0
+        order = np.argsort(lengths, kind="stable")
+        for end in batch_ends(lengths[order], max(PAIR_TOKENS, int(lengths.max(initial=0))), PAIR_TOKENS):
+            rows = order[begin:end]
+            pairs = [encodings[row] for row in rows]
+            inputs = self.tensors([pair.ids for pair in pairs], [pair.type_ids for pair in pairs])
+            logits = self.net.next_sentence(self.net.pooled(self.net(*inputs), inputs[-1])).float().cpu().numpy()
+            finite = torch.from_numpy(finite_rows(logits, "Pair"))
+            probabilities[rows] = torch.softmax(finite, dim=-1)[:, FOLLOWS].numpy()
+            begin = end
+        return probabilities
+
     def attention_trace(self, text: str, other: str | None = None) -> AttentionTrace:
         """Return the attention trace of a text, or of a pair as one sequence."""
         encoding = self.read([text if other is None else (text, other)])[0]
@@ -439,16 +480,34 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> BertModel:
         """Rebuild a model from stored arrays and documents."""
         documents = parts.documents
+        if (adapter := stored_adapter(parts)) is not None:
+            return cls.on_base(method, parts, training, adapter)
         tokenizer = SubwordTokenizer.from_json(
             json.dumps(documents["tokenizer"]), config=documents.get("tokenizer_config")
         )
         size = stored_architecture(method, parts)
-        stored = dict(parts.documents["pooling"])
-        pooling = Pooling(**stored | {"layers": tuple(stored["layers"])})
+        pooling = stored_pooling(documents)
         projection = stored_projection(documents, parts.more, pooling.dim(size.dim))
         sentence = stored_settings(documents)
         net = read_encoder(ENCODERS[size.family], parts.arrays, size)
         return cls(method, net, tokenizer, pooling, training, projection, sentence)
+
+    @classmethod
+    def on_base(cls, method: Method, parts: Parts, training: Mapping[str, Any], config: Mapping[str, Any]) -> BertModel:
+        """Rebuild a model from a stored adapter and its base."""
+        base = adapted_model(parts.folder, config, adapter_arrays(parts), parts.documents["base"]["sha256"])
+        assert isinstance(base, BertModel)
+        base.net.masked = base.net.next_sentence = None
+        pooling = stored_pooling(parts.documents)
+        projection = stored_projection(parts.documents, parts.more, pooling.dim(base.size.dim))
+        model = cls(method, base.net, base.tokenizer, pooling, training, projection, stored_settings(parts.documents))
+        model.adapter = base.adapter
+        return model
+
+    @classmethod
+    def from_adapter(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> Model:
+        """Load an adapter that peft wrote, with its base, which may also be a GPT."""
+        return adapted_model(folder, config, read_arrays(folder / ADAPTER_WEIGHTS))
 
     @classmethod
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> BertModel:
@@ -466,3 +525,9 @@ class BertModel(TracesAttention, ContextualModel, EmbedsTexts):
     def __repr__(self) -> str:
         size, title = self.size, ENCODERS[self.size.family].title
         return f"{title} model: {size.layers} layers × {size.dim}, {len(self.tokenizer):,} tokens"
+
+
+def stored_pooling(documents: Mapping[str, Any]) -> Pooling:
+    """Return the pooling of a saved model."""
+    stored = dict(documents["pooling"])
+    return Pooling(**stored | {"layers": tuple(stored["layers"])})

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from firth.core.embedding import EmbeddedTexts, EmbedsTexts, check_texts
 from firth.core.errors import FirthError
 from firth.core.method import Method
-from firth.core.model import Candidate, GeneratedToken, Parts
+from firth.core.model import Candidate, GeneratedToken, Model, Parts
 from firth.core.options import build_settings
 from firth.core.renamed import current_weight
+from firth.core.storage import read_arrays
 from firth.core.stored import finite_rows
 from firth.core.vectors import Vectors, unit_rows
 from firth.data.subword_tokenizer import SubwordTokenizer
@@ -28,6 +29,7 @@ from firth.nets.architecture import Architecture
 from firth.nets.attention import Packed, traced_copy
 from firth.nets.positions import Sinusoidal
 from firth.nets.transformer import Decoder
+from firth.transformers.adapters import TakesAdapters, adapted_model, adapter_arrays, adapter_parts, stored_adapter
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
 from firth.transformers.chat import Messages, read_template, render_chat
 from firth.transformers.contextual_words import ContextualModel
@@ -56,7 +58,7 @@ from firth.transformers.gpt_files import (
     stored_architecture,
     stored_sentence,
 )
-from firth.transformers.huggingface_folder import network_folder, read_modules, read_weights
+from firth.transformers.huggingface_folder import ADAPTER_WEIGHTS, network_folder, read_modules, read_weights
 from firth.transformers.language_modeling import windows
 from firth.transformers.native_decoder import checked_precision, native_decoder, native_problem
 from firth.transformers.pooling import Pooling, pool_tokens
@@ -82,7 +84,7 @@ class Perplexity(NamedTuple):
     tokens: int
 
 
-class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
+class GPTModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
     """A causal language model with its tokenizer."""
 
     batch_texts = 256
@@ -430,6 +432,8 @@ class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
 
     def parts(self) -> Parts:
         """Return the arrays and documents to store, in the format of the family where it has one."""
+        if self.adapter is not None:
+            return adapter_parts(self.adapter, self.net, self.size, "CAUSAL_LM", {}, prefixed=True)
         documents: dict[str, Any] = {"tokenizer": json.loads(self.tokenizer.to_json())}
         family, vocabulary_size, special = layout_of(self.size), len(self.tokenizer), self.tokenizer.special
         if self.settings != TextSettings():
@@ -459,6 +463,11 @@ class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
     def from_parts(cls, method: Method, parts: Parts, training: Mapping[str, Any]) -> GPTModel:
         """Rebuild a model from stored arrays and documents."""
         documents = parts.documents
+        if (config := stored_adapter(parts)) is not None:
+            base = adapted_model(parts.folder, config, adapter_arrays(parts), documents["base"]["sha256"])
+            assert isinstance(base, GPTModel)
+            base.training = training
+            return base
         tokenizer = SubwordTokenizer.from_json(
             json.dumps(documents["tokenizer"]), config=documents.get("tokenizer_config")
         )
@@ -471,6 +480,11 @@ class GPTModel(TracesAttention, ContextualModel, EmbedsTexts):
             return cls(method, net_of(state, size), tokenizer, training, settings)
         sentence = stored_sentence(parts, size) if "pooling" in documents else None
         return cls(method, read_decoder(family, parts.arrays, size), tokenizer, training, settings, sentence)
+
+    @classmethod
+    def from_adapter(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> Model:
+        """Load an adapter that peft wrote, with its base."""
+        return adapted_model(folder, config, read_arrays(folder / ADAPTER_WEIGHTS))
 
     @classmethod
     def from_foreign(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> GPTModel:

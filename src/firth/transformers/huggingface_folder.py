@@ -48,7 +48,17 @@ HEADS = {  # fine-tuned encoders, by the ending of the class
 CLASSES = {"GPT2ForSequenceClassification": "text_classifier", "T5EncoderModel": "bert"}  # of other networks
 MODULES = "modules.json"  # of sentence-transformers: the modules that process a text, each with its folder
 SHAPE = ("layers", "dim", "heads", "feedforward_dim", "context_length", "activation", "epsilon", "dropout", "normalize")
+OUTPUTS = ("classifier.weight", "classifier.out_proj.weight", "score.weight")  # of text classifiers
 WEIGHTS_INDEX = "model.safetensors.index.json"  # lists the files of sharded weights
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"  # of peft
+ADAPTERS = {  # the method that opens an adapter, by peft's name of its task
+    None: "bert",
+    "FEATURE_EXTRACTION": "bert",
+    "SEQ_CLS": "text_classifier",
+    "TOKEN_CLS": "token_classifier",
+    "QUESTION_ANS": "question_answerer",
+    "CAUSAL_LM": "gpt",
+}
 
 
 def read_modules(folder: Path) -> list[tuple[str, Path]]:
@@ -135,6 +145,8 @@ def foreign_method(config: Mapping[str, Any]) -> str:
 
 def opener(folder: Path) -> Callable[[], Model] | None:
     """Return what opens a folder of these libraries; None for other folders."""
+    if (folder / ADAPTER_CONFIG).is_file() and not (folder / TRAINING).is_file():
+        return partial(open_adapter, folder)
     config = foreign_config(folder)
     return None if config is None else partial(open_network, folder, config)
 
@@ -146,6 +158,45 @@ def open_network(folder: Path, config: Mapping[str, Any]) -> Model:
         model_class = method.model_class()
         assert issubclass(model_class, OpensFolders)
         return model_class.from_foreign(folder, config, method)
+
+
+def open_adapter(folder: Path) -> Model:
+    """Open an adapter that peft wrote, with its base."""
+    with saying_which(folder):
+        config = read_json(folder / ADAPTER_CONFIG)
+        task = config.get("task_type") if isinstance(config, dict) else ""
+        if task not in ADAPTERS:
+            raise FirthError(
+                "unsupported_architecture",
+                "{config} has task_type {got!r}; Firth reads {choices}.",
+                config=ADAPTER_CONFIG,
+                got=task,
+                choices=", ".join(map(str, ADAPTERS)),
+            )
+        if not (folder / ADAPTER_WEIGHTS).is_file():
+            raise FirthError(
+                "incomplete_model", "{folder} is incomplete: {name} is missing.", folder=folder, name=ADAPTER_WEIGHTS
+            )
+        name = ADAPTERS[task]
+        header = read_header(open_file(folder / ADAPTER_WEIGHTS))[0]
+        if name == "text_classifier" and any(
+            array.endswith(OUTPUTS) and isinstance(entry, dict) and (entry.get("shape") or [0])[0] == 1
+            for array, entry in header.items()
+        ):
+            name = "text_regressor"
+        method = registry.method(name)
+        model_class = method.model_class()
+        assert issubclass(model_class, OpensAdapters)
+        return model_class.from_adapter(folder, config, method)
+
+
+@runtime_checkable
+class OpensAdapters(Protocol):
+    """A model class that opens adapters of peft."""
+
+    @classmethod
+    def from_adapter(cls, folder: Path, config: Mapping[str, Any], method: type[Method]) -> Model:
+        """Open the adapter with this adapter_config.json."""
 
 
 @runtime_checkable

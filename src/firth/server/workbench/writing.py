@@ -1,4 +1,4 @@
-"""/api/fill, /api/write and /api/answer: masked words, text generation, answers in a passage."""
+"""/api/fill, /api/next-sentence, /api/write and /api/answer: the predictions of language models."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from firth.core.model import Answers, Fills, Generates
+from firth.core.model import Answers, Fills, Generates, PredictsNextSentence
 from firth.server.errors import RequestError
 from firth.server.workbench.asking import MAX_TEXT, model_with
 
@@ -22,6 +22,12 @@ class FillBody(BaseModel):
     model: str
     text: str = Field(max_length=MAX_TEXT)
     k: int = Field(8, ge=1, le=50)
+
+
+class PairBody(BaseModel):
+    model: str
+    first: str = Field(max_length=MAX_TEXT)
+    second: str = Field(max_length=MAX_TEXT)
 
 
 class WriteBody(BaseModel):
@@ -61,6 +67,15 @@ def fill(body: FillBody, request: Request) -> dict[str, Any]:
             [{"token": token, "probability": probability} for token, probability in blank] for blank in predictions
         ]
     }
+
+
+@router.post("/next-sentence")
+def next_sentence(body: PairBody, request: Request) -> dict[str, float]:
+    """Return the probability that the second text follows the first one."""
+    model: PredictsNextSentence = model_with(
+        request, body.model, "next_sentence", "bert models with a next-sentence head do"
+    )
+    return {"probability": float(model.next_sentence([body.first], [body.second])[0])}
 
 
 @router.post("/write")

@@ -121,6 +121,7 @@ class Family:
     generation: Mapping[str, int] = field(default_factory=dict)  # special tokens that configs may leave out
     one_tokenizer: bool = True  # the same for sources and targets
     gated_names: Names = field(default_factory=dict)  # replace those of `names` in gated networks
+    modules: Names = field(default_factory=dict)  # linear layers with other names in the other library than in files
 
     def of(self, size: Architecture) -> Family:
         """Return the family with the names that a network of this architecture has."""

@@ -111,4 +111,14 @@ NOMIC_BERT = Family(
     output="cls.predictions.decoder.weight",
     output_bias="cls.predictions.decoder.bias",
     ignored=bert.BUFFERS,
+    modules={
+        "stack.blocks.*.attention.query_key_value": (
+            "layers.*.self_attn.q_proj",
+            "layers.*.self_attn.k_proj",
+            "layers.*.self_attn.v_proj",
+        ),
+        "stack.blocks.*.attention.output": "layers.*.self_attn.o_proj",
+        "stack.blocks.*.feed.wide": ("layers.*.mlp.gate_proj", "layers.*.mlp.up_proj"),
+        "stack.blocks.*.feed.back": "layers.*.mlp.down_proj",
+    },
 )
