@@ -9,7 +9,16 @@ from refusing import refuses
 from firth.core.vectors import unit_rows
 from firth.studies.bootstrap import distinguishable, interval, resampled, statistic
 from firth.studies.comparison import make_measure
-from firth.studies.measures import clusters, known_item_ranks, most_frequent, overlap, probe, purity, word_ranks
+from firth.studies.measures import (
+    clusters,
+    known_item_ranks,
+    most_frequent,
+    narrowed,
+    overlap,
+    probe,
+    purity,
+    word_ranks,
+)
 
 
 def test_ranks_of_known_items_by_hand():
@@ -51,6 +60,18 @@ def test_clusters_find_separated_groups():
     rows = (np.eye(3)[labels] * 5 + random.standard_normal((90, 3)) * 0.3).astype(np.float32)
     assert purity(clusters(rows, 3, seed=1), labels).mean() == 1
     assert clusters(rows, 3, seed=1).tolist() == clusters(rows, 3, seed=1).tolist()
+
+
+def test_clusters_of_wide_rows_are_those_of_narrow_ones():
+    """A rotation into more dimensions changes no distance."""
+    random = np.random.default_rng(4)
+    rows = random.standard_normal((60, 5))
+    wide = rows @ np.linalg.qr(random.standard_normal((300, 5)))[0].T
+    assert narrowed(wide).shape == (60, 60)
+    np.testing.assert_allclose(narrowed(wide) @ narrowed(wide).T, rows @ rows.T, atol=1e-9)
+    assert (
+        clusters(wide.astype(np.float32), 4, seed=1).tolist() == clusters(rows.astype(np.float32), 4, seed=1).tolist()
+    )
 
 
 def test_clusters_are_as_tight_as_those_of_scikit_learn():
@@ -160,3 +181,10 @@ def test_correlations_are_resampled_by_pairs():
 def test_a_baseline_is_never_the_best():
     result = make_measure("x", "x", {"a": np.zeros(20)}, baseline=("BM25", np.ones(20)))
     assert result.best == "a" and result.models == ["a"] and result.to_json()["baseline"]["value"] == 1
+
+
+def test_the_probe_of_wide_rows_ignores_words_that_only_the_test_half_has():
+    random = np.random.default_rng(6)
+    labels = np.arange(80) % 2
+    rows = np.hstack([random.standard_normal((80, 3)) + 2 * labels[:, None], np.eye(80)]).astype(np.float32)
+    assert probe(rows, labels, seed=1).mean() > 0.85
