@@ -25,6 +25,8 @@ class FillBody(BaseModel):
 
 
 class PairBody(BaseModel):
+    """A pair of texts, whose next-sentence probability is asked for."""
+
     model: str
     first: str = Field(max_length=MAX_TEXT)
     second: str = Field(max_length=MAX_TEXT)
