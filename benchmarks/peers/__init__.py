@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PEERS = ("gensim", "fasttext", "pecanpy", "implicit", "faiss")
+PEERS = ("gensim", "fasttext", "pecanpy", "implicit", "faiss", "llamacpp")
 
 # One statement of the settings for every peer; learning_rate None = the peer's own default.
 # Give gensim 0.05 for CBOW, as word2vec.c has it: with its own 0.025 a trial on 17M words (one seed, 100d, 5 epochs)
