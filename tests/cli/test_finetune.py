@@ -184,7 +184,7 @@ def test_evaluate_features(call, place):
         "--columns", "price,colour", "--folds", "3", "--json",
     ).stdout  # fmt: skip
     results = list(json.loads(printed).values())
-    accuracies = [result["figures"]["accuracy"]["mean"] for result in results]
+    accuracies = [result["metrics"]["accuracy"]["mean"] for result in results]
     assert len(results) == 2 and min(accuracies) > 0.95  # the colour determines the label
     assert all(result["learned"] and result["tfidf"]["accuracy"] < 0.8 for result in results)  # the texts do not
     rows = [["", "x"], ["the king", ""], *([f"word {n}", "xy"[n % 2]] for n in range(20))]

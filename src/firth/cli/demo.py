@@ -116,17 +116,18 @@ def train_model(name: str, corpus: Path, folder: Path, report: Report, echo: Ech
     from firth.core.run import Run
     from firth.core.train import train
     from firth.data.corpus import Corpus
+    from firth.words.word_model import WordModel
 
     method = build_settings(registry.method(name), SETTINGS)
-    model: Any = train(method, Corpus(corpus, column="text"), folder, run=Run(report=report)).model
+    model = train(method, Corpus(corpus, column="text"), folder, run=Run(report=report)).model
     metrics = model.training
     speed, loss = human(metrics["words_per_second"]), metrics["loss"]
     echo(
         f"  {name:<8}  {metrics['tokens']:,} words × {SETTINGS['epochs']} in {metrics['seconds']:.1f} s "
         f"({speed} words/s), vocabulary {metrics['vocabulary']:,}, loss {loss:.3f}"
     )
-    trained: WordModel = model
-    return trained
+    assert isinstance(model, WordModel)
+    return model
 
 
 def neighbors_of(tables: dict[str, Vectors]) -> NeighborTable:

@@ -49,7 +49,7 @@ class FeatureResult:
             "rows": self.rows,
             "features": self.features,
             "folds": self.folds,
-            "figures": {name: {"mean": mean, "deviation": std} for name, (mean, std) in self.metrics.items()},
+            "metrics": {name: {"mean": mean, "deviation": std} for name, (mean, std) in self.metrics.items()},
             "baseline": dict(self.baseline),
             "tfidf": None if self.tfidf is None else dict(self.tfidf),
             "learned": self.learned,

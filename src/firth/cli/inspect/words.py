@@ -28,6 +28,7 @@ from firth.core.long_texts import CHUNK, REFUSE
 
 if TYPE_CHECKING:
     from firth.core.model import Contextual
+    from firth.data.corpus import Corpus
 
 BATCH = 256  # texts at a time
 POSITIVE = click.IntRange(1)
@@ -155,12 +156,14 @@ def read_words(path: str) -> list[str]:
 
 
 def write_static(
-    model: Any, corpus: Any, output: str, words: Any, contexts: int, settings: dict[str, Any]
+    model: Contextual, corpus: Corpus, output: str, words: int | list[str], contexts: int, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Write the mean vector of each word, and return the counts."""
     from firth.core.run import Run
     from firth.formats import format_of_name, write_vectors
+    from firth.transformers.contextual_words import ContextualModel
 
+    assert isinstance(model, ContextualModel)
     if format_of_name(Path(output)) is None:
         raise FirthError(
             "unknown_format",
@@ -172,7 +175,7 @@ def write_static(
     return {"words": len(averaged.vectors), "contexts": int(averaged.contexts.sum())}
 
 
-def write_words(model: Contextual, corpus: Any, output: str | None, settings: dict[str, Any]) -> dict[str, Any]:
+def write_words(model: Contextual, corpus: Corpus, output: str | None, settings: dict[str, Any]) -> dict[str, Any]:
     """Write the words of each text with their vectors as JSON lines, and return the counts."""
     from firth.core.long_texts import TooLongError
 
