@@ -103,7 +103,7 @@ def test_pre_training_continues(family, tmp_path):
 def test_the_table_of_methods_lists_the_families():
     """`huggingface_folder` repeats the names, because it must not import torch."""
     families = {*ENCODERS, *DECODERS, *ENCODER_DECODERS}
-    assert set(METHODS) - {"model2vec"} == families - {"t5_encoder"}
+    assert set(METHODS) - {"model2vec"} == families
 
 
 def test_an_unknown_architecture_is_refused_with_the_list(tmp_path):
