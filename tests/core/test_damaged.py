@@ -33,6 +33,8 @@ MODELS = [
     *("als", "autoencoder", "bert", "classify", "counts", "deepwalk", "distil", "doc2vec", "fasttext"),
     *("fasttext_classifier", "glove", "gpt", "item2vec", "lsa", "multvae", "onehot", "pca", "pmi", "rating_factors"),
     *("seq2seq", "skipgram", "tags", "vae"),
+    *("network-roberta", "network-electra", "network-distilbert", "network-mpnet", "network-modernbert"),
+    *("network-nomic_bert", "network-albert", "network-deberta-v2", "adapter"),
 ]
 CASES = 14  # of each
 

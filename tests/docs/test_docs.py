@@ -50,6 +50,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
+def test_files_lists_the_architectures_that_open() -> None:
+    """`python tests/docs/architectures.py` writes the table."""
+    from docs.architectures import TABLE, table
+
+    found = TABLE.search((DOCS / "files.md").read_text(encoding="utf-8"))
+    assert found is not None and found[0] == table()
+
+
 class Loaded(HTMLParser):
     """What a browser fetches by itself when it opens a page; links that a reader may follow are not of that kind."""
 

@@ -89,3 +89,10 @@ def test_its_python_runs(folder: Path) -> None:
     (code,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
     exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
     assert (folder / "wiki-sg" / "config.json").is_file()
+
+
+def test_it_lists_the_architectures_that_open():
+    from docs.architectures import titles
+
+    (listed,) = re.findall(r"with the architectures (.*?) \(\[list\]", README, re.DOTALL)
+    assert re.split(r", | and ", listed.replace("\n  ", " ")) == titles()

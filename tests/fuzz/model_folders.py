@@ -20,18 +20,27 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 GOLDEN = Path(__file__).parents[1] / "golden/methods-1"  # models that are there need not be trained
+NETWORK = "network-"
 GROWTH = 600  # MB that a small model may take
 
 
 def make_models(folder: Path, names: list[str]) -> dict[str, Path]:
-    """A small model of each method, and folders as other libraries write them."""
+    """A small model of each method, and folders as other libraries write them: network-FAMILY, and adapter of peft."""
+    from encoder_folders import FAMILIES, write_folder
     from test_contract import fitted
     from tiny import tiny_gpt
 
     from firth.core import registry
 
     found = {}
-    for name in names or sorted(registry.method_classes()):
+    for name in names or [*(f"{NETWORK}{family}" for family in FAMILIES), "adapter"]:
+        if name.startswith(NETWORK) and not (folder / name).exists():
+            write_folder(folder / name, name.removeprefix(NETWORK))
+        if name == "adapter" and not (folder / name).exists():
+            make_adapter(folder)
+        if name.startswith(NETWORK) or name == "adapter":
+            found[name] = folder / name
+    for name in [name for name in names if name not in found] if names else sorted(registry.method_classes()):
         if (GOLDEN / name).is_dir():
             shutil.copytree(GOLDEN / name, folder / name, dirs_exist_ok=True)
         if not (folder / name).exists():
@@ -44,6 +53,20 @@ def make_models(folder: Path, names: list[str]) -> dict[str, Path]:
             make_foreign(found[name], place)
         found[place.name] = place
     return found
+
+
+def make_adapter(folder: Path) -> None:
+    """A base and an adapter of it that peft wrote."""
+    import peft
+    import transformers
+    from encoder_folders import write_folder
+
+    write_folder(folder / "base", "roberta")
+    net = transformers.AutoModelForSequenceClassification.from_pretrained(folder / "base", num_labels=3)
+    config = peft.LoraConfig(task_type="SEQ_CLS", target_modules=["query", "value"], r=2, init_lora_weights=False)
+    adapted = peft.get_peft_model(net, config)
+    adapted.peft_config["default"].base_model_name_or_path = str(folder / "base")
+    adapted.save_pretrained(str(folder / "adapter"))
 
 
 def make_foreign(folder: Path, target: Path) -> None:

@@ -10,6 +10,8 @@ import httpx
 import numpy as np
 import openai
 import pytest
+from encoder_folders import write_folder
+from sentence_transformers import SentenceTransformer
 from serving import serving
 from tiny import texts, tiny_bert
 
@@ -95,6 +97,21 @@ def test_openai_has_the_default_prompt_of_the_server(folder: Path) -> None:
     model = firth.load(folder / "bert")
     np.testing.assert_allclose(got, embed(model, TEXTS, "query"), atol=1e-5)
     np.testing.assert_allclose([each.embedding for each in named], embed(model, TEXTS, "passage"), atol=1e-5)
+
+
+def test_the_openai_client_against_an_mpnet_with_a_prompt(tmp_path: Path) -> None:
+    """The vectors are those of sentence-transformers with the same prompt."""
+    write_folder(tmp_path / "net", "mpnet", "Model")
+    transformer = SentenceTransformer(str(tmp_path / "net"), device="cpu", prompts=PROMPTS)
+    transformer.save(str(tmp_path / "mpnet"))
+    with serving(models={"mpnet": tmp_path / "mpnet"}, prompt="query", precision="float32") as found:
+        asked = openai.OpenAI(base_url=f"{found.base_url}/v1", api_key="none").embeddings
+        default = asked.create(model="mpnet", input=TEXTS).data
+        named = asked.create(model="mpnet", input=TEXTS, extra_body={"prompt_name": "passage"}).data
+        plain = asked.create(model="mpnet", input=TEXTS, extra_body={"prompt": ""}).data
+    for rows, prompt in ((default, "query"), (named, "passage"), (plain, None)):
+        expected = transformer.encode(TEXTS, prompt_name=prompt)
+        np.testing.assert_allclose([row.embedding for row in rows], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def test_several_files(tmp_path: Path):
     with refuses("incomplete_model", path=tmp_path, missing=lost):
         firth.load(tmp_path)
     first.unlink()
-    with refuses("unreadable_file", path=first):
+    with refuses("incomplete_model", name=first.name):
         firth.load(tmp_path)
 
 

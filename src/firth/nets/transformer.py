@@ -6,6 +6,7 @@ norm. A language model has one stack, an encoder-decoder two.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 
 import torch
@@ -239,6 +240,11 @@ class Stack(nn.Module):
             block = self.blocks[layer % len(self.blocks)]
             assert isinstance(block, Block)
             yield block
+
+    def separate_blocks(self) -> None:
+        """Give each layer a block of its own, with the weights of the one that layers share."""
+        weights = {id(tensor): tensor for tensor in self.parameters()}
+        self.blocks = nn.ModuleList(copy.deepcopy(block, dict(weights)) for block in self.in_order())
 
     def terms(self, positions: Tensor, keys: int) -> list[PositionTerms]:
         """Return the position terms of each layer, for sequences of at most `keys` tokens."""

@@ -269,11 +269,11 @@ def apply_adapter(
     for name, source in sources.items():
         pairs: list[tuple[NDArray[Any], NDArray[Any]] | None] = []
         for theirs, count in zip(source.names, rows[name], strict=True):
-            found = [each for each in (theirs, theirs.removeprefix(prefix)) if f"{each}.lora_A.weight" in known]
-            if not found:
+            layers = [each for each in (theirs, theirs.removeprefix(prefix)) if f"{each}.lora_A.weight" in known]
+            if not layers:
                 pairs.append(None)
                 continue
-            keys = [f"{found[0]}.{peft}.weight" for peft in PEFT_ENDS.values()]
+            keys = [f"{layers[0]}.{peft}.weight" for peft in PEFT_ENDS.values()]
             used |= set(keys)
             pairs.append(checked_pair(known, keys, rank, count, net.get_submodule(name)))
         if any(pair is not None for pair in pairs):

@@ -29,7 +29,7 @@ from firth.core.vectors import Matrix, Vectors, unit_rows
 from firth.data.special_tokens import BERT_NAMES
 from firth.data.subword_tokenizer import SubwordTokenizer, checked_texts
 from firth.nets.architecture import Architecture
-from firth.nets.attention import Packed, traced_copy
+from firth.nets.attention import MultiHead, Packed, traced_copy
 from firth.nets.encoder import Encoder, position_ids
 from firth.transformers.adapters import TakesAdapters, adapted_model, adapter_arrays, stored_adapter
 from firth.transformers.attention_trace import AttentionTrace, TracesAttention, attention_records
@@ -452,7 +452,10 @@ class BertModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
         """Return the attention trace of a text, or of a pair as one sequence."""
         encoding = self.read([text if other is None else (text, other)])[0]
         ids, positions, segments, _ = self.tensors([encoding.ids], [encoding.type_ids])
-        net, parts = traced_copy(self.net)
+        net, _ = traced_copy(self.net)
+        if self.size.shared_layers:
+            net.stack.separate_blocks()  # each layer records its own call
+        parts = {name: part for name, part in net.named_modules() if isinstance(part, MultiHead)}
         net.stack(net.input(ids, positions, segments)[None], positions)
         names, segment_ids = list(encoding.tokens), () if other is None else list(encoding.type_ids)
         return AttentionTrace(names, names, attention_records(parts.values()), segment_ids)

@@ -19,6 +19,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,7 @@ from firth.kernels.bags import WordPieces
 from firth.kernels.sparse import CSRMatrix, multiply
 from firth.transformers.bert_model import BertModel
 from firth.transformers.distil import Distil
-from firth.transformers.static_model import OtherTokens, StaticModel, native_reader
+from firth.transformers.static_model import OtherTokens, StaticModel, native_reader, tokens_of
 from firth.transformers.text_encoder import WINDOW, Ids, resolve_engine
 from firth.words.word_model import sif_weights
 
@@ -76,8 +77,9 @@ def distil_teacher(method: Distil, data: Any, run: Run, start: Model | None) -> 
     directions = parts.directions[: method.dim or width]
     weights = frequency_weights(len(rows), method.smoothing, vocabulary.counts)
     table = ((rows - parts.mean) @ directions.T * weights[:, None]).astype(np.float32)
-    unknown = teacher.tokenizer.special.require("unk").token
-    table[vocabulary.tokens.index(unknown)] = 0.0  # unknown words carry no information, also in readers that keep them
+    special = {token.token for token in teacher.tokenizer.special.by_role.values()}
+    # Unknown words and special tokens carry no information, also in readers that keep them.
+    table[[row for row, token in enumerate(vocabulary.tokens) if token in special]] = 0.0
     metrics: dict[str, Any] = {"vocabulary": len(table)}
     held_out: list[str] = []
     if corpus is not None and method.texts:
@@ -108,7 +110,7 @@ def teacher_of(start: Model | None) -> BertModel:
 
 
 def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None, run: Run) -> Vocabulary:
-    """Return the teacher's tokens without special and unused ones, plus frequent words of the corpus."""
+    """Return the teacher's tokens, of a WordPiece without special and unused ones and with frequent words."""
     if words and corpus is None:
         raise FirthError(
             "conflicting_options",
@@ -117,14 +119,11 @@ def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None
             got=words,
         )
     document = json.loads(tokenizer.to_json())
-    document |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+    document |= {"post_processor": None, "truncation": None, "padding": None}
     model = document["model"]
     if model.get("type") != "WordPiece":
-        raise FirthError(
-            "unsupported_architecture",
-            "Distil supports WordPiece tokenizers; the teacher has {model}.",
-            model=model.get("type"),
-        )
+        return whole_vocabulary(tokenizer, document, words, corpus)
+    document["added_tokens"] = []
     special = {each.token for each in tokenizer.special.by_role.values()} - {model["unk_token"]}
     unused = {*special, *(token for token in model["vocab"] if token.startswith("[unused"))}
     tokens = [token for token in sorted(model["vocab"], key=model["vocab"].__getitem__) if token not in unused]
@@ -142,6 +141,28 @@ def vocabulary_of(tokenizer: SubwordTokenizer, words: int, corpus: Corpus | None
         read += tokenizer.ids_batch(new)
     model["vocab"] = {token: id for id, token in enumerate(tokens)}
     counts = None if corpus is None else token_counts(document, tokens, counted)
+    return Vocabulary(tokens, read, document, counts)
+
+
+def whole_vocabulary(
+    tokenizer: SubwordTokenizer, document: dict[str, Any], words: int, corpus: Corpus | None
+) -> Vocabulary:
+    """Return all tokens of a teacher with another tokenizer than WordPiece, whose tokens cannot be left out."""
+    if words:
+        raise FirthError(
+            "conflicting_options",
+            "{option} adds words to a WordPiece vocabulary; the teacher has {model}. Use 0.",
+            option="Distil.words",
+            model=document["model"].get("type"),
+        )
+    tokens = tokens_of(document)
+    read = [tokenizer.template.text([id]) for id in range(len(tokens))]
+    if corpus is None:
+        return Vocabulary(tokens, read, document, None)
+    counts, texts = np.zeros(len(tokens), np.int64), iter(corpus)
+    while batch := [text for _, text in islice(texts, WINDOW)]:
+        ids = np.array([id for each in tokenizer.ids_batch(batch, special=False) for id in each], np.int64)
+        counts += np.bincount(ids, minlength=len(tokens))
     return Vocabulary(tokens, read, document, counts)
 
 

@@ -248,7 +248,6 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
         )
     arrays: dict[str, NDArray[Any]] = {}
     files = sorted(set(weight_map.values()))
-    check_memory(float_bytes([network / file for file in files if Path(file).name == file]), folder)
     for file in files:
         if Path(file).name != file:
             raise FirthError(
@@ -257,6 +256,15 @@ def read_weights(folder: Path) -> dict[str, NDArray[Any]]:
                 path=network / WEIGHTS_INDEX,
                 file=file,
             )
+        if not (network / file).is_file():
+            raise FirthError(
+                "incomplete_model",
+                "{path} lists {name}, which is missing.",
+                path=network / WEIGHTS_INDEX,
+                name=file,
+            )
+    check_memory(float_bytes([network / file for file in files]), folder)
+    for file in files:
         arrays |= read_arrays(network / file)
     missing = sorted(weight_map.keys() - arrays.keys())
     if missing:
