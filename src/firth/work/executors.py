@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import queue
@@ -11,16 +12,18 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from firth.core.errors import FirthError
 from firth.core.run import available_cores
-from firth.work.worker import answer
+from firth.work.worker import answer, receivers
 
 T = TypeVar("T")
 Result = dict[str, Any]
+Tell = Callable[[int, float], None]  # the number of a request, and the share of it that is computed
 
 ATTEMPTS = 3  # how often a shard is started whose worker dies
 
@@ -70,16 +73,36 @@ class Executor(Protocol):
 
     threads: int  # per worker; 0: all cores
 
-    def results(self, requests: Sequence[str]) -> Iterator[tuple[int, Result]]:
+    def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
         """Yield the number and the result of each request when it is finished."""
 
     def on_each_machine(self, request: str) -> list[Result]:
         """Return the results of one request on every other machine."""
 
 
+_opened: ContextVar[Mapping[Cluster, Executor]] = ContextVar("opened", default={})  # noqa: B039 (never changed)
+
+
 @contextlib.contextmanager
 def executor(cluster: Cluster) -> Iterator[Executor]:
-    """Yield the executor of a cluster; its workers stop at the end of the block."""
+    """Yield the executor of a cluster; its workers stop at the end of the block.
+
+    Within the block, the same cluster has the same executor, so that the workers serve several jobs.
+    """
+    cluster = replace(cluster, part=None)
+    if cluster in _opened.get():
+        yield _opened.get()[cluster]
+        return
+    with new_executor(cluster) as workers:
+        token = _opened.set({**_opened.get(), cluster: workers})
+        try:
+            yield workers
+        finally:
+            _opened.reset(token)
+
+
+@contextlib.contextmanager
+def new_executor(cluster: Cluster) -> Iterator[Executor]:
     if not cluster.where:
         yield ThisProcess()
     elif cluster.where == "processes":
@@ -97,9 +120,14 @@ class ThisProcess:
 
     threads = 0
 
-    def results(self, requests: Sequence[str]) -> Iterator[tuple[int, Result]]:
+    def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
         for number, request in enumerate(requests):
-            yield number, json.loads(answer(request))
+            receivers.append(functools.partial(tell, number))
+            try:
+                result = json.loads(answer(request))
+            finally:
+                receivers.pop()
+            yield number, result
 
     def on_each_machine(self, request: str) -> list[Result]:
         return []
@@ -115,19 +143,26 @@ class LocalProcesses:
         self.processes: set[subprocess.Popen[str]] = set()
         self.waiting: queue.SimpleQueue[tuple[int, int, str] | None] = queue.SimpleQueue()  # number, attempt, request
         self.results_queue: queue.SimpleQueue[tuple[int, Result] | BaseException] = queue.SimpleQueue()
+        self.served = 0  # workers that have a thread
         self.closed = False
 
-    def results(self, requests: Sequence[str]) -> Iterator[tuple[int, Result]]:
+    def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
         for number, request in enumerate(requests):
             self.waiting.put((number, 1, request))
-        workers = min(self.workers, len(requests))
-        for worker in range(workers):
-            threading.Thread(target=self.serve, args=(worker,), daemon=True).start()
-        for _ in requests:
-            result = self.results_queue.get()
-            if isinstance(result, BaseException):
-                raise result
-            yield result
+        while self.served < min(self.workers, len(requests)):
+            threading.Thread(target=self.serve, args=(self.served,), daemon=True).start()
+            self.served += 1
+        unfinished = len(requests)
+        while unfinished:
+            item = self.results_queue.get()
+            if isinstance(item, BaseException):
+                raise item
+            number, result = item
+            if "share" in result:
+                tell(number, result["share"])
+                continue
+            unfinished -= 1
+            yield number, result
 
     def on_each_machine(self, request: str) -> list[Result]:
         return []
@@ -139,9 +174,11 @@ class LocalProcesses:
                 process = self.start(worker, errors)
                 while (task := self.waiting.get()) is not None:
                     number, attempt, request = task
-                    line = exchange(process, request)
-                    if line:
-                        self.results_queue.put((number, json.loads(line)))
+                    result = None
+                    for line in exchange(process, request):
+                        result = json.loads(line)
+                        self.results_queue.put((number, result))
+                    if result and "share" not in result:
                         continue
                     status = process.wait()
                     self.processes.discard(process)
@@ -178,16 +215,16 @@ class LocalProcesses:
             self.waiting.put(None)
 
 
-def exchange(process: subprocess.Popen[str], request: str) -> str:
-    """Send a request to a worker and wait for the answer; empty if the worker died."""
+def exchange(process: subprocess.Popen[str], request: str) -> Iterator[str]:
+    """Send a request to a worker, and yield the lines of its answer: only the last one has no share, unless it died."""
     assert process.stdin and process.stdout
-    try:
+    with contextlib.suppress(OSError, ValueError):  # it died, or the pipes were closed
         process.stdin.write(request + "\n")
         process.stdin.flush()
-        line = process.stdout.readline()
-    except (OSError, ValueError):  # it died, or the pipes were closed
-        return ""
-    return line if line.endswith("\n") else ""
+        while (line := process.stdout.readline()).endswith("\n"):
+            yield line
+            if not line.startswith('{"share"'):
+                return
 
 
 def died(status: int, errors: Any) -> dict[str, Any]:

@@ -120,12 +120,19 @@ def compute(
     counts: dict[str, Counts] = {}
     notes: set[tuple[str, str]] = set()
     done = sum(shard.size for shard in job.shards if shard.name in finished)
+    shares: dict[int, float] = {}  # what is computed of the unfinished shards
+
+    def tell(number: int, share: float) -> None:
+        shares[number] = share * missing[number].size
+        report.step(done + sum(shares.values()))
+
     report.begin(job.task, sum(shard.size for shard in job.shards), job.unit)
     try:
         report.step(done)
         requests = [json.dumps(job.request(shard, workers.threads)) for shard in missing]
-        for number, result in workers.results(requests):
+        for number, result in workers.results(requests, tell):
             shard = missing[number]
+            shares.pop(number, None)
             if "error" in result:
                 raise rebuilt(result["error"], shard.name)
             for code, text in result["notes"]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
-from firth.work.executors import ATTEMPTS, Cluster, Result
+from firth.work.executors import ATTEMPTS, Cluster, Result, Tell
 from firth.work.worker import answer
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before Ray is imported: no telemetry
@@ -80,7 +80,7 @@ class RayTasks:
         # A task keeps its process (max_calls=0), so that a model is loaded once per worker.
         self.task: Any = ray.remote(num_cpus=1, num_gpus=per_worker, max_retries=ATTEMPTS - 1, max_calls=0)(answer)
 
-    def results(self, requests: Sequence[str]) -> Iterator[tuple[int, Result]]:
+    def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
         pending: dict[Any, int] = {}
         waiting = iter(enumerate(requests))
         try:

@@ -1,7 +1,8 @@
 """What a worker does: it computes shards from requests, which are JSON, and answers in JSON.
 
-`python -m firth.work.worker` reads one request per line from standard input and answers one line each; Ray calls
-`answer` in its own processes. The worker stops when its input ends, which is when its driver stops or dies.
+`python -m firth.work.worker` reads one request per line from standard input and answers one line each, after lines with
+the share that is computed. Ray calls `answer` in its own processes. The worker stops when its input ends, which is when
+its driver stops or dies.
 """
 
 from __future__ import annotations
@@ -10,19 +11,18 @@ import importlib
 import json
 import os
 import platform
-import shutil
 import signal
 import socket
 import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError, FirthWarning
-from firth.core.storage import new_file, saying_where, sync
+from firth.core.storage import new_file, saying_where, sync, temporary
 from firth.version import __version__
 
 Counts = dict[str, int]
@@ -38,6 +38,15 @@ def python_version() -> str:
 def record_path(folder: Path, name: str) -> Path:
     """Return the path of a shard's record."""
     return folder / RECORDS / f"{name}.json"
+
+
+def tell(share: float) -> None:
+    """Report which share of the current shard is computed, for the progress of the job."""
+    for receiver in receivers:
+        receiver(share)
+
+
+receivers: list[Callable[[float], None]] = []  # of the shares: the executor, where it can be reached
 
 
 def answer(line: str) -> str:
@@ -88,9 +97,9 @@ def check_files(probe: str, token: str, inputs: Mapping[str, int]) -> None:
     """Check that this machine sees the inputs, with their sizes, and what the driver wrote into the output folder."""
     for name, size in inputs.items():
         path = Path(name)
-        found = path.stat().st_size if path.is_file() else None
-        if found != size:
-            raise invisible(path, f"{size:,} bytes", "no file" if found is None else f"{found:,} bytes")
+        size_here = path.stat().st_size if path.is_file() else None
+        if size_here != size:
+            raise invisible(path, f"{size:,} bytes", "no file" if size_here is None else f"{size_here:,} bytes")
     path = Path(probe)
     if not path.is_file() or path.read_text() != token:
         raise invisible(path.parent.parent, "the driver's files", "none")
@@ -116,16 +125,12 @@ def compute(request: Mapping[str, Any]) -> Counts:
     module, _, name = request["function"].partition(":")
     function = getattr(importlib.import_module(module), name)
     folder = Path(request["folder"])
-    with saying_where(folder):
-        work = Path(tempfile.mkdtemp(prefix="work-", dir=folder / RECORDS))
-    try:
+    with temporary(folder / RECORDS / request["name"], tempfile.mkdtemp) as work:
         counts: Counts = dict(function(request["common"], request["parameters"], work) or {})
         with saying_where(folder):
             sizes = move_files(work, folder)
             with new_file(record_path(folder, request["name"])) as path:
                 path.write_text(json.dumps({"key": request["key"], "files": sizes, "counts": counts}))
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return counts
 
 
@@ -145,9 +150,14 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the driver stops us
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what functions print must not mix with the answers
-    for line in sys.stdin:
-        out.write(answer(line) + "\n")
+
+    def write(text: str) -> None:
+        out.write(text + "\n")
         out.flush()
+
+    receivers.append(lambda share: write(json.dumps({"share": share})))
+    for line in sys.stdin:
+        write(answer(line))
 
 
 if __name__ == "__main__":
