@@ -4,8 +4,44 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 namespace firth {
+
+std::pair<std::string, std::vector<int64_t>> TextEncoder::words(int slot) const {
+    const WordTable& table = slots_.at(static_cast<size_t>(slot))->table;
+    std::vector<const WordTable::Entry*> order(static_cast<size_t>(table.size()));
+    size_t bytes = order.size();
+    table.each([&](const WordTable::Entry& entry) {
+        order[static_cast<size_t>(entry.id)] = &entry;
+        bytes += entry.size;
+    });
+    std::pair<std::string, std::vector<int64_t>> listed;
+    listed.first.reserve(bytes);
+    listed.second.reserve(order.size());
+    for (const auto* entry : order) {
+        listed.first.append(table.text(*entry)).push_back('\0');
+        listed.second.push_back(entry->count);
+    }
+    return listed;
+}
+
+std::vector<int32_t> TextEncoder::add(int slot, const char* words, size_t size, const int64_t* counts,
+                                      size_t n_words) {
+    WordTable& table = slots_.at(static_cast<size_t>(slot))->table;
+    std::vector<int32_t> ids;
+    ids.reserve(n_words);
+    for (size_t at = 0; at < size && ids.size() < n_words;) {
+        const char* const end = static_cast<const char*>(std::memchr(words + at, '\0', size - at));
+        if (!end || end == words + at) break;
+        WordTable::Entry& entry = table.find(Word::of(words + at, static_cast<size_t>(end - words) - at));
+        entry.count += counts[ids.size()];
+        ids.push_back(entry.id);
+        at = static_cast<size_t>(end - words) + 1;
+    }
+    if (ids.size() != n_words) throw std::invalid_argument("there must be one count per word.");
+    return ids;
+}
 
 std::vector<int32_t> TextEncoder::prune(int slot) {
     Slot& pruned = *slots_.at(static_cast<size_t>(slot));

@@ -41,12 +41,14 @@ CODES = {
     "missing_tokenizer": "The model was trained with a function as its tokenizer, which was not passed to load.",
     "missing_value": "A missing cell where a value is required.",
     "model_mismatch": "Vectors of different models cannot be compared.",
+    "no_cluster": "The cluster cannot be reached, or refused the connection.",
     "no_gpu": "device=cuda was requested, but there is no usable GPU.",
     "no_hashes": "A folder written by another library has no hashes to check.",
     "no_variation": "All rows are equal, so there is nothing to learn or compare.",
     "non_finite": "NaN or infinity where finite numbers are required.",
     "not_found": "A file, folder, model or index that does not exist.",
     "other_run": "The output folder belongs to another run, model or index.",
+    "not_shared": "A path that a worker does not see as the driver does.",
     "nothing_learned": "The held-out score is not clearly better than a trivial baseline.",
     "operating_system": "The operating system refused a file or network operation.",
     "out_of_memory": "The result would not fit into memory.",
@@ -73,14 +75,17 @@ CODES = {
     "unsafe_output": "The output folder holds files that Firth did not write and will not replace.",
     "unsafe_pickle": "A pickle, which Firth does not open because it could run code.",
     "unsupported_architecture": "A network architecture, activation or module that Firth does not have.",
+    "unsupported_cluster": "The method or the data cannot be computed by the workers of a cluster.",
     "unsupported_device": "The method or setting does not run on this device.",
     "unsupported_format": "A format version that this Firth does not read.",
     "unsupported_model": "The model lacks the ability that was asked for.",
     "unsupported_start": "The method cannot continue from a model.",
     "unwritable_file": "A file that the operating system does not let Firth write.",
     "usage": "A command line that does not fit the command.",
+    "version_mismatch": "Driver and workers have different versions of Firth or Python.",
     "weaker_than_baseline": "A simple baseline has a better held-out score than the model.",
     "weak_key": "An API key that is missing or too short.",
+    "worker_died": "Workers died again and again while they computed one shard.",
     "wrong_input": "An input of another kind than the operation takes.",
     "zero_vector": "A zero vector, which has no direction.",
 }
@@ -100,14 +105,14 @@ class FirthError(ValueError):
     def within(self, folder: object) -> FirthError:
         """The same error with the folder it concerns before its message."""
         values = {**self.values, "folder": folder}
-        return _rebuild(type(self), f"{folder}: {self}", {**self.__dict__, "values": values})
+        return rebuild_error(type(self), f"{folder}: {self}", {**self.__dict__, "values": values})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), str(self), self.__dict__)
+        return rebuild_error, (type(self), str(self), self.__dict__)
 
 
-def _rebuild(kind: type[FirthError], message: str, state: dict[str, Any]) -> FirthError:
-    """Unpickle an error, whatever its constructor takes: worker processes send errors to their parent."""
+def rebuild_error(kind: type[FirthError], message: str, state: dict[str, Any]) -> FirthError:
+    """Return an error that was raised in another process, whatever its constructor takes."""
     error = kind.__new__(kind, message)
     error.args = (message,)
     error.__dict__.update(state)

@@ -8,7 +8,7 @@ from firth.core.errors import FirthError
 
 
 def number_in(variable: str, default: int) -> int:
-    """A variable that torchrun sets. Other programs use the same names, so non-numbers are ignored."""
+    """A number in an environment variable. Other programs use the names of torchrun too, so non-numbers are ignored."""
     value = os.environ.get(variable, "")
     return int(value) if value.isascii() and value.isdecimal() else default
 

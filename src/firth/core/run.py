@@ -8,7 +8,7 @@ from pathlib import Path
 
 from firth.core.errors import FirthError
 from firth.core.options import check_options, option
-from firth.core.processes import local_world_size
+from firth.core.processes import local_world_size, number_in
 from firth.core.report import Report, default_report
 
 
@@ -27,6 +27,8 @@ class Run:
         0.0, "time limit in seconds; the learning-rate schedule is fitted to it; 0 = no limit", low=0
     )
     memory: str = option("", "memory limit for counting, such as 2GB; empty = no limit")
+    cluster: str = option("", "where work is run: empty = this process, processes, ray or ray://HOST:PORT")
+    workers: int = option(0, "worker processes of the cluster; 0 = one per core or GPU", low=0, high=65536)
     checkpoint_folder: str | Path | None = None  # None: no checkpoints
     report: Report = field(default_factory=default_report, compare=False, repr=False)
 
@@ -46,7 +48,10 @@ class Run:
 
 
 def available_cores() -> int:
-    """The cores this process may use, divided among the processes of torchrun. macOS reports no affinity: all cores."""
+    """The cores this process may use: FIRTH_THREADS, which workers have, or those of the machine, divided among the
+    processes of torchrun. macOS reports no affinity: all cores."""
+    if threads := number_in("FIRTH_THREADS", 0):
+        return threads
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return max(1, cores // local_world_size())

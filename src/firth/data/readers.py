@@ -203,9 +203,9 @@ def read_records(path: Path, stream: Any, columns: Columns) -> Iterator[Record]:
         yield from json_records(text_lines(stream, path), path, columns)
 
 
-def text_lines(stream: Any, path: Path) -> Iterator[str]:
+def text_lines(stream: Any, path: Path, from_start: bool = True) -> Iterator[str]:
     """Yield lines with their line ends. Invalid UTF-8 becomes lone surrogates, which `to_bytes` restores."""
-    rest = check_head(stream.read(HEAD), str(path))
+    rest = check_head(stream.read(HEAD), str(path)) if from_start else b""
     while True:
         lines = rest.split(b"\n")
         rest = lines.pop()
@@ -231,9 +231,19 @@ def to_bytes(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def json_records(lines: Iterable[str], path: Path, columns: Columns) -> Iterator[Record]:
-    """Yield the records of JSON lines."""
-    for number, line in enumerate(lines, 1):
+def text_column_of_json(lines: Iterable[str], path: Path, columns: Columns) -> Columns:
+    """Return `columns` with the text column that `json_records` selects, by the first record."""
+    for line in lines:
+        with contextlib.suppress(ValueError, RecursionError):
+            if isinstance(record := json.loads(line), dict):
+                texts = [name for name, value in record.items() if isinstance(value, str)]
+                return select_text_column(columns, list(record), texts, str(path))
+    return columns
+
+
+def json_records(lines: Iterable[str], path: Path, columns: Columns, first: int = 1) -> Iterator[Record]:
+    """Yield the records of JSON lines; `first` is the number of the first line."""
+    for number, line in enumerate(lines, first):
         if not line.strip():
             continue
         try:
@@ -406,8 +416,10 @@ def csv_row_error(error: csv.Error, where: str) -> FirthError:
     return FirthError("malformed_data", "{where}: {reason}.", where=where, reason=reason)
 
 
-def parquet_records(path: Path, stream: Any, compression: str, columns: Columns) -> Iterator[Record]:
-    """Yield the records of a Parquet file."""
+def parquet_records(
+    path: Path, stream: Any, compression: str, columns: Columns, groups: range | None = None
+) -> Iterator[Record]:
+    """Yield the records of a Parquet file, or those of some row groups."""
     import pyarrow
     import pyarrow.parquet
 
@@ -417,7 +429,10 @@ def parquet_records(path: Path, stream: Any, compression: str, columns: Columns)
         if parquet.metadata.num_rows == 0:
             raise FirthError("empty_data", "{path} has no rows.", path=path)
         selected = text_columns(parquet.schema_arrow, columns, str(path))
-        yield from table_records(parquet.iter_batches(batch_size=4096, columns=selected.names), selected, str(path))
+        numbers = range(parquet.num_row_groups) if groups is None else groups
+        first = sum(parquet.metadata.row_group(number).num_rows for number in range(numbers.start))
+        batches = parquet.iter_batches(batch_size=4096, row_groups=list(numbers), columns=selected.names)
+        yield from table_records(batches, selected, str(path), first)
 
 
 @contextlib.contextmanager
@@ -460,9 +475,8 @@ def text_columns(schema: Any, columns: Columns, where: str) -> Columns:
     return selected
 
 
-def table_records(batches: Iterable[Any], columns: Columns, where: str) -> Iterator[Record]:
-    """Yield the rows of pyarrow batches as records; a missing text is empty."""
-    row = 0
+def table_records(batches: Iterable[Any], columns: Columns, where: str, row: int = 0) -> Iterator[Record]:
+    """Yield the rows of pyarrow batches as records; a missing text is empty. `row` is the number of rows before."""
     for batch in batches:
         texts = batch.column(columns.text).to_pylist()
         keys = batch.column(columns.key).to_pylist() if columns.key else [None] * len(texts)

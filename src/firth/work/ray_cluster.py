@@ -1,0 +1,121 @@
+"""Shards as tasks of Ray, on a local or a running cluster. Ray starts, restarts and places them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from firth.core.errors import FirthError
+from firth.core.extras import missing_package
+from firth.work.executors import ATTEMPTS, Cluster, Result, Tell
+from firth.work.worker import answer
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before Ray is imported: no telemetry
+os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+
+try:
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+except ImportError as error:
+    raise missing_package("--cluster ray needs", "ray", "ray") from error
+
+
+@contextlib.contextmanager
+def connected(cluster: Cluster) -> Iterator[RayTasks]:
+    """Connect to the cluster, or start a local one, and disconnect at the end unless the caller was connected."""
+    was_connected = ray.is_initialized()
+    if not was_connected:
+        connect(cluster.where)
+    try:
+        yield RayTasks(cluster)
+    finally:
+        if not was_connected:
+            ray.shutdown()
+
+
+def connect(where: str) -> None:
+    """Connect to ray://HOST:PORT, to the running cluster of this machine, or start a local one."""
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+    address = where if where != "ray" else os.environ.get("RAY_ADDRESS", "auto")
+    try:
+        try:
+            ray.init(address=address, **settings)
+        except ConnectionError:
+            if where != "ray" or "RAY_ADDRESS" in os.environ:
+                raise
+            # No cluster is running here.
+            environment = {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}  # noqa: PTH109
+            ray.init(include_dashboard=False, runtime_env={"env_vars": environment}, **settings)
+    except Exception as error:  # Ray raises exceptions of many classes here
+        reason = " ".join(str(error).split())[:400]
+        if "ersion mismatch" in reason:  # of Python or Ray, with both versions
+            raise FirthError(
+                "version_mismatch", "The Ray cluster at {address}: {reason}", address=address, reason=reason
+            ) from error
+        raise FirthError(
+            "no_cluster", "Cannot connect to the Ray cluster at {address}: {reason}", address=address, reason=reason
+        ) from error
+
+
+class RayTasks:
+    """Computes requests as tasks of one CPU each, with a bounded number in flight."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        per_worker = cluster.gpus_per_worker
+        slots = resources.get("GPU", 0) / per_worker if per_worker else resources.get("CPU", 1)
+        if per_worker and slots < 1:
+            raise FirthError(
+                "no_gpu",
+                "The cluster has {available:g} GPUs, but a worker needs {required:g} (--gpus-per-worker).",
+                available=resources.get("GPU", 0),
+                required=per_worker,
+            )
+        self.in_flight = cluster.workers or max(1, int(slots))
+        self.threads = max(1, int(resources.get("CPU", 1) / self.in_flight)) if per_worker else 1
+        # A task keeps its process (max_calls=0), so that a model is loaded once per worker.
+        self.task: Any = ray.remote(num_cpus=1, num_gpus=per_worker, max_retries=ATTEMPTS - 1, max_calls=0)(answer)
+
+    def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
+        pending: dict[Any, int] = {}
+        waiting = iter(enumerate(requests))
+        try:
+            while True:
+                while len(pending) < self.in_flight and (task := next(waiting, None)) is not None:
+                    pending[self.task.remote(task[1])] = task[0]
+                if not pending:
+                    return
+                [reference], _ = ray.wait(list(pending), num_returns=1)
+                yield pending.pop(reference), result_of(reference)
+        finally:
+            for reference in pending:
+                ray.cancel(reference, force=True)
+
+    def on_each_machine(self, request: str) -> list[Result]:
+        listed: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+        nodes = [node["NodeID"] for node in listed if node["Alive"]]
+        probe: Any = ray.remote(num_cpus=0, max_retries=ATTEMPTS - 1)(answer)
+        strategies = [NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes]
+        references = [probe.options(scheduling_strategy=strategy).remote(request) for strategy in strategies]
+        results = []
+        for reference in references:
+            with contextlib.suppress(ray.exceptions.TaskUnschedulableError):  # the machine was lost meanwhile
+                results.append(result_of(reference))
+        return results
+
+
+def result_of(reference: Any) -> Result:
+    """Return the result of a task, or the error of a task whose processes died."""
+    try:
+        result: Result = json.loads(ray.get(reference))
+    except ray.exceptions.TaskUnschedulableError:
+        raise
+    except ray.exceptions.RayError as error:
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
+        message = f"{ATTEMPTS} workers died ({reason}). Finished shards are kept; the same command continues."
+        return {"error": {"code": "worker_died", "message": message, "values": {"reason": reason}}}
+    return result

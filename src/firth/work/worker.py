@@ -1,0 +1,167 @@
+"""What a worker does: it computes shards from requests, which are JSON, and answers in JSON.
+
+`python -m firth.work.worker` reads one request per line from standard input and answers one line each, after lines with
+the share that is computed. Ray calls `answer` in its own processes. The worker stops when its input ends, which is when
+its driver stops or dies.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import platform
+import signal
+import socket
+import sys
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from firth.core.errors import FirthError, FirthWarning
+from firth.core.storage import new_file, saying_where, sync, temporary
+from firth.version import __version__
+
+Counts = dict[str, int]
+
+RECORDS = ".shards"  # in the folder of the results: the record of each finished shard, and unfinished files
+
+
+def python_version() -> str:
+    """Return the version of Python without its patch level, as in 3.11."""
+    return ".".join(platform.python_version_tuple()[:2])
+
+
+def record_path(folder: Path, name: str) -> Path:
+    """Return the path of a shard's record."""
+    return folder / RECORDS / f"{name}.json"
+
+
+def tell(share: float) -> None:
+    """Report which share of the current shard is computed, for the progress of the job."""
+    for receiver in receivers:
+        receiver(share)
+
+
+receivers: list[Callable[[float], None]] = []  # of the shares: the executor, where it can be reached
+
+
+def answer(line: str) -> str:
+    """Compute the shard of a request, and return its counts and notes, or its error."""
+    request = json.loads(line)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FirthWarning)
+        try:
+            check_versions(request)
+            if "check" in request:
+                check_files(**request["check"])
+                result: dict[str, Any] = {}
+            else:
+                if request["threads"]:
+                    os.environ["FIRTH_THREADS"] = str(request["threads"])
+                result = {"counts": compute(request)}
+        except FirthError as error:
+            result = {"error": {"code": error.code, "message": str(error), "values": error.values}}
+        except MemoryError as error:
+            message = f"not enough memory on {socket.gethostname()} ({error})."
+            result = {"error": {"code": "out_of_memory", "message": message, "values": {}}}
+        except OSError as error:
+            message = f"{error.filename or ''}: {error.strerror or error} (on {socket.gethostname()})."
+            result = {"error": {"code": "operating_system", "message": message, "values": {"errno": error.errno}}}
+        except Exception as error:
+            trace = "".join(traceback.format_exception(error))
+            result = {"error": {"message": f"{type(error).__name__}: {error}", "trace": trace}}
+    notes = [(each.message.code, str(each.message)) for each in caught if isinstance(each.message, FirthWarning)]
+    return json.dumps({**result, "notes": notes}, default=str)
+
+
+def check_versions(request: Mapping[str, Any]) -> None:
+    """Refuse work of a driver with another version of Firth or Python."""
+    here = {"firth": __version__, "python": python_version()}
+    for name, version in here.items():
+        if request[name] != version:
+            raise FirthError(
+                "version_mismatch",
+                "The worker on {host} has {name} {version}, but the driver has {expected}. Install the same versions.",
+                host=socket.gethostname(),
+                name={"firth": "Firth", "python": "Python"}[name],
+                version=version,
+                expected=request[name],
+            )
+
+
+def check_files(probe: str, token: str, inputs: Mapping[str, int]) -> None:
+    """Check that this machine sees the inputs, with their sizes, and what the driver wrote into the output folder."""
+    for name, size in inputs.items():
+        path = Path(name)
+        size_here = path.stat().st_size if path.is_file() else None
+        if size_here != size:
+            raise invisible(path, f"{size:,} bytes", "no file" if size_here is None else f"{size_here:,} bytes")
+    path = Path(probe)
+    if not path.is_file() or path.read_text() != token:
+        raise invisible(path.parent.parent, "the driver's files", "none")
+    with saying_where(path.parent), tempfile.TemporaryFile(dir=path.parent):
+        pass
+
+
+def invisible(path: Path, expected: str, got: str) -> FirthError:
+    """Return the error for a path that a worker does not see as the driver does."""
+    return FirthError(
+        "not_shared",
+        "{path} is not the same on {host}: expected {expected}, found {got}. All machines must see the input and the "
+        "output under the same path: use a shared file system or object storage.",
+        path=path,
+        host=socket.gethostname(),
+        expected=expected,
+        got=got,
+    )
+
+
+def compute(request: Mapping[str, Any]) -> Counts:
+    """Run the function of a request in a temporary folder, move its files to the results, and record them."""
+    module, _, name = request["function"].partition(":")
+    function = getattr(importlib.import_module(module), name)
+    folder = Path(request["folder"])
+    with temporary(folder / RECORDS / request["name"], tempfile.mkdtemp) as work:
+        counts: Counts = dict(function(request["common"], request["parameters"], work) or {})
+        with saying_where(folder):
+            sizes = move_files(work, folder, request["durable"])
+            if request["durable"]:
+                with new_file(record_path(folder, request["name"])) as path:
+                    path.write_text(json.dumps({"key": request["key"], "files": sizes, "counts": counts}))
+    return counts
+
+
+def move_files(work: Path, folder: Path, durable: bool) -> dict[str, int]:
+    """Move finished files to the folder of the results, and return their sizes."""
+    sizes = {}
+    for path in sorted(work.iterdir()):
+        if durable:
+            sync(path)
+        sizes[path.name] = path.stat().st_size
+        path.replace(folder / path.name)
+    if durable:
+        sync(folder)
+    return sizes
+
+
+def main() -> None:
+    """Answer requests until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of a terminal; the driver stops us
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what functions print must not mix with the answers
+
+    def write(text: str) -> None:
+        out.write(text + "\n")
+        out.flush()
+
+    receivers.append(lambda share: write(json.dumps({"share": share})))
+    for line in sys.stdin:
+        write(answer(line))
+
+
+if __name__ == "__main__":
+    main()

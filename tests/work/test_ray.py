@@ -1,0 +1,66 @@
+"""Jobs on a Ray cluster of a head and two nodes of one CPU each."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from refusing import refuses
+
+from firth.core.report import Nothing
+from firth.work.executors import Cluster
+from firth.work.job import Job, Shard, run_job
+
+pytest.importorskip("ray")
+
+
+def squares(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> dict[str, int]:
+    """Write a square; `wait` holds the shards until the test lets them go on."""
+    number = parameters["number"]
+    started = Path(common["started"])
+    (started / f"{number}-{os.getpid()}").touch()
+    while common["wait"] and not Path(common["wait"]).exists():
+        time.sleep(0.01)
+    (folder / f"square-{number}.txt").write_text(f"{number**2}")
+    return {"rows": number}
+
+
+def job(folder: Path, wait: Path | None = None, shards: int = 6) -> Job:
+    started = folder.with_name("started")
+    started.mkdir(exist_ok=True)
+    common = {"started": str(started), "wait": str(wait) if wait else ""}
+    squares.__module__ = "test_ray"
+    parts = [Shard(f"part-{number}", {"number": number}) for number in range(shards)]
+    return Job("squaring", "rows", squares, common, parts, folder)
+
+
+def test_tasks_on_three_nodes_survive_the_loss_of_one(ray_cluster, tmp_path):
+    """A node is killed while all three work, and another one joins: every shard is computed, none is missing."""
+    go = tmp_path / "go"
+    work = job(tmp_path / "out", wait=go)
+    started = tmp_path / "started"
+    counts: dict[str, Any] = {}
+    thread = threading.Thread(target=lambda: counts.update(run_job(work, Cluster("ray"), Nothing())))
+    thread.start()
+    while len(list(started.iterdir())) < 3:
+        assert thread.is_alive()
+        time.sleep(0.05)
+    lost = next(iter(ray_cluster.worker_nodes))
+    ray_cluster.remove_node(lost, allow_graceful=False)
+    ray_cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
+    go.touch()
+    thread.join(120)
+    assert counts == {f"part-{number}": {"rows": number} for number in range(6)}
+    texts = {path.name: path.read_text() for path in (tmp_path / "out").glob("square-*")}
+    assert texts == {f"square-{number}.txt": f"{number**2}" for number in range(6)}
+    assert len(list(started.iterdir())) > 6  # the lost shard was started again
+
+
+def test_an_address_without_a_cluster_is_refused(tmp_path):
+    with refuses("no_cluster", address="ray://127.0.0.1:1"):
+        run_job(job(tmp_path / "out"), Cluster("ray://127.0.0.1:1"), Nothing())
