@@ -25,6 +25,7 @@ from firth.cli.common import (
 )
 from firth.cli.groups import CommandGroup
 from firth.core.errors import FirthError
+from firth.core.remote import as_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -227,7 +228,7 @@ def word_counts(path: str, column: str | None) -> Mapping[str, int]:
     """Return the word counts of a model or of a text file."""
     from firth.data.vocabulary import HasVocabulary
 
-    if Path(path).is_dir():
+    if as_path(path).is_dir():
         if column:
             raise FirthError(
                 "unsupported_model",

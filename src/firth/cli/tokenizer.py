@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,7 @@ from firth.cli.common import PROGRESS, choose_report, data_options, json_flag, p
 from firth.cli.groups import CommandGroup
 from firth.core.errors import FirthError
 from firth.core.options import options_of
+from firth.core.remote import as_path
 
 if TYPE_CHECKING:
     from firth.data.subword_tokenizer import Encoding
@@ -72,7 +72,7 @@ def train(data: tuple[str, ...], output: str, kind: str, **values: Any) -> None:
     from firth.data import subwords
     from firth.data.corpus import Corpus
 
-    target = Path(output)
+    target = as_path(output)
     if target.exists() and not values["overwrite"] and (not target.is_dir() or any(target.iterdir())):
         raise FirthError("output_exists", "{path} exists. Pass --overwrite to replace it.", path=output)
     settings: Any = {"bpe": subwords.BPE, "wordpiece": subwords.WordPiece, "characters": subwords.Characters}[kind]

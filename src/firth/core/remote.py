@@ -1,0 +1,483 @@
+"""Paths that are URLs: objects in S3 (through pyarrow.fs), and other schemes through the package fsspec.
+
+Readers take a `Path` or a `RemotePath`, which has the same methods for what they need. S3 finds credentials, region and
+endpoint in the usual places: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE, AWS_REGION, AWS_ENDPOINT_URL, ….
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import io
+import os
+import re
+import secrets
+import urllib.parse
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from firth.core.errors import FirthError
+
+URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # two letters at least: c:// is a drive
+MAGIC = "*?["
+AHEAD = 8 << 20  # bytes per request where a file is read from its beginning to its end
+WEB = ("http", "https")  # a question mark in their addresses is no pattern
+
+
+def is_url(source: object) -> bool:
+    """Whether a source is a URL, such as s3://bucket/folder, rather than a path of this machine."""
+    return isinstance(source, RemotePath) or (
+        isinstance(source, str) and bool(URL.match(source)) and not source.startswith("file://")
+    )
+
+
+def as_path(source: str | os.PathLike[str] | RemotePath) -> Path | RemotePath:
+    """Return a source as a path: a `RemotePath` for a URL, otherwise a `Path`; file:// is this machine."""
+    if isinstance(source, RemotePath):
+        return source
+    if isinstance(source, str) and source.startswith("file://"):
+        return Path(urllib.parse.unquote(urllib.parse.urlsplit(source).path))
+    return RemotePath(source) if isinstance(source, str) and is_url(source) else Path(source)
+
+
+def refuse_url(path: Path) -> None:
+    """Refuse a URL that became a path of this machine, where only a folder or file of this machine will do."""
+    scheme, _, rest = str(path).partition(":/")
+    if rest and URL.fullmatch(f"{scheme}://"):
+        raise FirthError(
+            "unsafe_output",
+            "{url} is a URL, and this output must be on this machine: it is locked, resumed or appended to while it is "
+            "written. Write it to a local path, and copy it when it is finished.",
+            url=f"{scheme}://{rest}",
+        )
+
+
+class Information(NamedTuple):
+    """What a listing says of a path: "file", "folder" or "" (nothing), and the size in bytes."""
+
+    kind: str
+    size: int = 0
+
+
+class Status(NamedTuple):
+    """The size of a file, as in os.stat_result."""
+
+    st_size: int
+
+
+class RemotePath:
+    """A file or folder at a URL, with the methods of `pathlib.Path` that readers use. It can be pickled.
+
+    What a listing said of the path is kept, so that reading thousands of files asks for each only once.
+    """
+
+    __slots__ = ("_known", "url")
+
+    def __init__(self, url: str, known: Information | None = None) -> None:
+        head = URL.match(url)
+        assert head is not None, url
+        self.url = head.group() + url[head.end() :].rstrip("/")
+        self._known = known
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __repr__(self) -> str:
+        return f"RemotePath({self.url!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemotePath) and self.url == other.url
+
+    def __lt__(self, other: RemotePath) -> bool:
+        return self.url < other.url
+
+    def __hash__(self) -> int:
+        return hash(self.url)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemotePath, (self.url, self._known)
+
+    # ---- names ----
+
+    @property
+    def scheme(self) -> str:
+        return self.url.partition("://")[0].lower()
+
+    @property
+    def pure(self) -> PurePosixPath:
+        """The part after the scheme."""
+        return PurePosixPath("/" + self.url.partition("://")[2])
+
+    @property
+    def name(self) -> str:
+        return self.url.rpartition("/")[2]
+
+    @property
+    def suffix(self) -> str:
+        return self.pure.suffix
+
+    @property
+    def suffixes(self) -> list[str]:
+        return self.pure.suffixes
+
+    @property
+    def stem(self) -> str:
+        return self.pure.stem
+
+    @property
+    def parent(self) -> RemotePath:
+        head, _, rest = self.url.partition("://")
+        return RemotePath(f"{head}://{rest.rpartition('/')[0] or rest}")
+
+    def __truediv__(self, name: object) -> RemotePath:
+        return RemotePath(f"{self.url}/{name}")
+
+    def with_name(self, name: str) -> RemotePath:
+        return self.parent / name
+
+    def relative_to(self, folder: RemotePath) -> PurePosixPath:
+        return self.pure.relative_to(folder.pure)
+
+    def expanduser(self) -> RemotePath:
+        return self
+
+    # ---- what is there ----
+
+    @property
+    def place(self) -> tuple[Any, str]:
+        """The file system and the path in it."""
+        return place_of(self.url)
+
+    def information(self) -> Information:
+        """Ask what is at this URL, unless a listing said so."""
+        if self._known is not None:
+            return self._known
+        with explained(self):
+            filesystem, path = self.place
+            refresh(filesystem)
+            found = information_of(filesystem.get_file_info(path))
+        if not found.kind and self.scheme == "s3":
+            check_bucket(self, filesystem)
+        return found
+
+    def exists(self) -> bool:
+        return self.information().kind != ""
+
+    def is_file(self) -> bool:
+        return self.information().kind == "file"
+
+    def is_dir(self) -> bool:
+        return self.information().kind == "folder"
+
+    def stat(self) -> Status:
+        return Status(self.information().size)
+
+    def version(self) -> str:
+        """Identify the content of a file without reading it: its size and ETag, or what else the store knows of it."""
+        with explained(self):
+            filesystem, path = self.place
+            if self.scheme == "s3":
+                with filesystem.open_input_stream(path, compression=None) as file:
+                    about = {name: value.decode() for name, value in file.metadata().items()}
+                return f"{about['Content-Length']} {about.get('ETag') or about.get('Last-Modified')}"
+            refresh(filesystem)
+            store = filesystem.handler.fs
+            about = store.info(path)
+            return f"{about.get('size')} {about.get('ETag') or store.ukey(path)}"
+
+    def iterdir(self) -> Iterator[RemotePath]:
+        yield from self._list(recursive=False)
+
+    def rglob(self, pattern: str) -> Iterator[RemotePath]:
+        """All files and folders below this one; the only pattern is "*"."""
+        assert pattern == "*"
+        yield from self._list(recursive=True)
+
+    def _list(self, recursive: bool) -> list[RemotePath]:
+        from pyarrow.fs import FileSelector
+
+        with explained(self):
+            filesystem, path = self.place
+            refresh(filesystem)
+            listed = filesystem.get_file_info(FileSelector(path, allow_not_found=True, recursive=recursive))
+        names = ((info.path.rstrip("/")[len(path.rstrip("/")) + 1 :], information_of(info)) for info in listed)
+        return sorted(RemotePath(f"{self.url}/{name}", known) for name, known in names if name)
+
+    def matches(self) -> list[RemotePath]:
+        """The files that match this path as a glob, in sorted order."""
+        parts = self.url.split("/")
+        first = next(number for number, part in enumerate(parts) if any(sign in part for sign in MAGIC))
+        if first < 3:
+            raise FirthError("wrong_input", "{url}: the name of a bucket cannot be a pattern.", url=self.url)
+        folder, pattern = RemotePath("/".join(parts[:first])), "/".join(parts[first:])
+        fits = re.compile(pattern_of(pattern))
+        found = folder._list(recursive="/" in pattern or "**" in pattern)
+        return [path for path in found if path.is_file() and fits.fullmatch(path.url[len(folder.url) + 1 :])]
+
+    # ---- reading and writing ----
+
+    def open(self, mode: str = "rb", buffering: int = -1) -> Any:
+        """Open for reading in binary mode. Without buffering, each read is one request for a range of bytes."""
+        assert mode == "rb", mode
+        with explained(self):
+            filesystem, path = self.place
+            refresh(filesystem)
+            file = RemoteFile(self, filesystem.open_input_file(path))
+        return file if buffering == 0 else io.BufferedReader(file, AHEAD)
+
+    def read_bytes(self) -> bytes:
+        with self.open() as file:
+            return bytes(file.read())
+
+    def read_text(self, encoding: str = "utf-8") -> str:
+        """The text, with line ends as \\n."""
+        with io.TextIOWrapper(self.open(), encoding=encoding) as file:
+            return file.read()
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Size and sha256 of the content."""
+        digest, size = hashlib.sha256(), 0
+        with self.open() as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+                size += len(block)
+        return {"bytes": size, "sha256": digest.hexdigest()}
+
+    def upload(self, local: Path) -> None:
+        """Write the content of a local file. Others see the old file or the new one, never a part of it."""
+        with explained(self, writing=True):
+            filesystem, path = self.place
+            make_parents(filesystem, path, self.scheme)
+            with local.open("rb") as source, filesystem.open_output_stream(path, compression=None) as target:
+                while block := source.read(AHEAD):
+                    target.write(block)
+
+    def unlink(self) -> None:
+        with explained(self, writing=True):
+            filesystem, path = self.place
+            filesystem.delete_file(path)
+
+    def check_writable(self) -> None:
+        """Raise the error that writing here would raise, by writing a file of no bytes beside it and deleting it."""
+        probe = self.parent / f".firth-{secrets.token_hex(6)}"
+        with explained(self, writing=True):
+            filesystem, path = probe.place
+            make_parents(filesystem, path, self.scheme)
+            filesystem.open_output_stream(path, compression=None).close()
+            filesystem.delete_file(path)
+
+
+class RemoteFile(io.RawIOBase):
+    """An open file at a URL. Errors on the way name the URL."""
+
+    def __init__(self, path: RemotePath, file: Any) -> None:
+        self.path, self.file, self.size = path, file, int(file.size())
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return int(self.file.tell())
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        begin = (0, self.tell(), self.size)[whence]
+        self.file.seek(begin + offset)
+        return begin + offset
+
+    def readinto(self, buffer: Any) -> int:
+        with explained(self.path):
+            data = self.file.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def readall(self) -> bytes:
+        with explained(self.path):
+            return bytes(self.file.read())
+
+    def close(self) -> None:
+        if not self.closed:
+            self.file.close()
+        super().close()
+
+
+def information_of(info: Any) -> Information:
+    """Return what a pyarrow FileInfo says."""
+    kind = {"File": "file", "Directory": "folder"}.get(info.type.name, "")
+    return Information(kind, int(info.size or 0) if kind == "file" else 0)
+
+
+def pattern_of(glob: str) -> str:
+    """Return the regular expression of a glob, in which ** stands for any number of folders, and * for no hidden
+    name, as in the module glob."""
+    parts = []
+    for part in glob.split("/"):
+        if part == "**":
+            parts.append("(?:(?!\\.)[^/]+/)*")
+            continue
+        signs = {"*": "[^/]*", "?": "[^/]"}
+        pieces = re.split(r"(\*|\?|\[!?\]?[^\]/]*\])", part)  # every second is a sign
+        texts = [signs.get(each) or each.replace("[!", "[^", 1) for each in pieces[1::2]]
+        plain = [re.escape(each) for each in pieces[::2]]
+        text = "".join(each for pair in zip_longest(plain, texts, fillvalue="") for each in pair)
+        hidden = "" if part.startswith(".") else "(?!\\.)"
+        parts.append(f"{hidden}{text}/")
+    return "".join(parts).removesuffix("/") if glob.split("/")[-1] != "**" else "".join(parts) + "(?!\\.)[^/]*"
+
+
+def check_bucket(path: RemotePath, filesystem: Any) -> None:
+    """Refuse a bucket that does not exist."""
+    bucket = path.pure.parts[1]
+    with contextlib.suppress(OSError):  # whether it exists may be hidden from who may read files in it
+        if not information_of(filesystem.get_file_info(bucket)).kind:
+            raise FirthError("not_found", "{path}: {reason}.", path=path.url, reason=REASONS["NO_SUCH_BUCKET"](path))
+
+
+def refresh(filesystem: Any) -> None:
+    """Let a store of fsspec forget the listings that it keeps."""
+    store = getattr(getattr(filesystem, "handler", None), "fs", None)
+    if store is not None:
+        store.invalidate_cache()
+
+
+def make_parents(filesystem: Any, path: str, scheme: str) -> None:
+    """Create the folder of a file; in S3 there are none."""
+    if scheme != "s3" and "/" in path.strip("/"):
+        filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+
+
+AnyPath = Path | RemotePath
+
+
+# ---- file systems ----
+
+
+def place_of(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL, and the path in it."""
+    scheme, _, path = url.partition("://")
+    if scheme.lower() == "s3":
+        bucket = path.partition("/")[0]
+        if not bucket:
+            raise FirthError("wrong_input", "{url} names no bucket. Expected s3://BUCKET/NAME.", url=url)
+        return s3_filesystem(*s3_settings(), bucket if s3_endpoint() is None else ""), path
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise missing_package(url, "fsspec") from None
+    try:
+        store, path = url_to_fs(url)
+    except ImportError as error:
+        words = re.search(r"(?i)install (?:the )?[\"'`]?([\w.-]+)", str(error))
+        raise missing_package(url, words.group(1) if words else getattr(error, "name", None) or str(error)) from None
+    except ValueError as error:
+        raise FirthError(
+            "wrong_input",
+            "{url} cannot be opened: {reason}. Expected s3:// or a scheme that fsspec knows, such as gs://, az:// or "
+            "https://.",
+            url=url,
+            reason=str(error).rstrip("."),
+        ) from None
+    return PyFileSystem(FSSpecHandler(store)), path
+
+
+def missing_package(url: str, package: str) -> FirthError:
+    """Return the error for a scheme that needs a package."""
+    return FirthError(
+        "missing_package",
+        "{url} needs the package {package}. Install it with: pip install {package}",
+        url=url,
+        package=package,
+    )
+
+
+SETTINGS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
+
+
+def s3_endpoint() -> str | None:
+    """The address of an S3 server other than that of AWS."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
+
+
+def s3_settings() -> tuple[str | None, ...]:
+    """What the environment says of S3; another environment gets another client."""
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return (s3_endpoint(), region, str(os.getpid()), *map(os.environ.get, SETTINGS))
+
+
+@functools.lru_cache(maxsize=16)
+def s3_filesystem(endpoint: str | None, region: str | None, *others: str | None) -> Any:
+    """Return a client of S3. The last argument is a bucket, whose region is asked for if none is set."""
+    from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem, resolve_s3_region
+
+    options: dict[str, Any] = {"retry_strategy": AwsStandardS3RetryStrategy(max_attempts=3), "connect_timeout": 10}
+    if endpoint:
+        scheme, _, address = endpoint.rpartition("://")
+        options |= {"endpoint_override": address.rstrip("/"), "scheme": scheme or "https"}
+        region = region or "us-east-1"
+    bucket = others[-1]
+    if region is None and bucket:
+        with contextlib.suppress(OSError, ValueError):  # the request itself says what is wrong
+            region = resolve_s3_region(bucket)
+    return S3FileSystem(region=region, **options)
+
+
+def without_credentials() -> bool:
+    """Whether no credentials for S3 are set in the environment or in the files of the AWS tools."""
+    names = ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE")
+    files = [os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"), "~/.aws/config"]
+    return not any(map(os.environ.get, names)) and not any(Path(file).expanduser().is_file() for file in files)
+
+
+# ---- errors ----
+
+
+@contextlib.contextmanager
+def explained(path: RemotePath, writing: bool = False) -> Iterator[None]:
+    """Report what a store refuses as a FirthError with the URL."""
+    try:
+        yield
+    except FirthError:
+        raise
+    except FileNotFoundError:
+        raise FirthError("not_found", "There is no file {path}.", path=path.url) from None
+    except Exception as error:  # of any package that fsspec uses
+        code = "unwritable_file" if writing else "unreadable_file"
+        text = "Cannot write {path}: {reason}." if writing else "Cannot read {path}: {reason}."
+        raise FirthError(code, text, path=path.url, reason=reason_of(error, path)) from error
+
+
+REASONS: dict[str, Callable[[RemotePath], str]] = {
+    "NO_SUCH_BUCKET": lambda path: f"there is no bucket {path.pure.parts[1]}; create it first, or correct the name",
+    "ACCESS_DENIED": lambda path: "access denied" + credentials_hint(path),
+    "INVALID_ACCESS_KEY_ID": lambda path: "the server does not know this access key; check AWS_ACCESS_KEY_ID",
+    "SIGNATURE_DOES_NOT_MATCH": lambda path: "the secret key is wrong; check AWS_SECRET_ACCESS_KEY",
+    "NETWORK_CONNECTION": lambda path: (
+        f"no connection to {s3_endpoint() or 'Amazon S3'}; check AWS_ENDPOINT_URL and the network"
+    ),
+}
+
+
+def credentials_hint(path: RemotePath) -> str:
+    """What to do where the server denies access."""
+    if path.scheme == "s3" and without_credentials():
+        return ", and no credentials are set. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+    return "; check the credentials and the permissions on this path"
+
+
+def reason_of(error: Exception, path: RemotePath) -> str:
+    """Return what is wrong and what to do."""
+    text = str(error)
+    known = re.search(r"AWS Error ([A-Z_]+) during", text)
+    if known and known[1] in REASONS:
+        return REASONS[known[1]](path)
+    if re.search(r"HTTP status 403|AccessDenied|Forbidden", text) or isinstance(error, PermissionError):
+        return REASONS["ACCESS_DENIED"](path)
+    first = getattr(error, "strerror", None) or text.partition("\n")[0] or type(error).__name__
+    return str(first).rstrip(".")
