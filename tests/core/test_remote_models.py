@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import hashlib
+import io
 import json
 import threading
 from pathlib import Path
@@ -17,6 +20,8 @@ from tiny import tiny_bert
 import firth
 from firth.core import remote_folders
 from firth.core.embedding import EmbedsTexts
+from firth.core.errors import FirthError
+from firth.core.remote import RemotePath
 from firth.core.saved import read_config
 from firth.data.cache import cache_folder
 from firth.words.word_model import WordModel
@@ -220,3 +225,56 @@ def test_an_index_is_read_at_a_url(store: Store, models: list[WordModel], tmp_pa
         there.add(["new"], query[None])
     with refuses("unsafe_output", url=f"{store.url}/other"):
         Index.create(f"{store.url}/other", dim=8)
+
+
+def test_writers_and_readers_at_the_same_time(bucket: Store, models: list[WordModel]) -> None:
+    """Each load gives one of the two models, or says that the folder is being replaced."""
+    url = str(models[0].save(f"{bucket.url}/words"))
+    known, stop, failures = [matrix(each).tobytes() for each in models], threading.Event(), list[FirthError]()
+
+    def write() -> None:
+        try:
+            for number in range(8):
+                models[number % 2].save(url, overwrite=True)
+        except FirthError as error:
+            failures.append(error)
+        stop.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    loads = 0
+    while not stop.is_set() or not loads:
+        with contextlib.suppress(FirthError):  # replaced again and again
+            assert matrix(firth.load(url)).tobytes() in known
+            loads += 1
+    writer.join()
+    assert not failures and matrix(firth.load(url)).tobytes() == known[1]
+
+
+def test_ctrl_c_during_an_upload_leaves_the_old_file(bucket: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            if self.tell() >= 4:
+                raise KeyboardInterrupt
+            return super().read(4)
+
+    class Local:
+        def open(self, mode: str) -> io.BytesIO:
+            return Interrupted(b"new content")
+
+    url = bucket.put("a.txt", "old content")
+    with pytest.raises(KeyboardInterrupt):
+        RemotePath(url).upload(Local())  # type: ignore[arg-type]
+    gc.collect()
+    assert bucket.get("a.txt") == b"old content"
+
+
+def test_two_models_are_served_from_urls(bucket: Store, models: list[WordModel]) -> None:
+    from firth.server.models import parse_paths
+
+    urls = [str(model.save(f"{bucket.url}/{name}/words")) for name, model in zip("ab", models, strict=True)]
+    opened, _ = parse_paths([urls[0], f"other={urls[1]}"])
+    assert {name: matrix(firth.load(path)).tobytes() for name, path in opened.items()} == {
+        "words": matrix(models[0]).tobytes(),
+        "other": matrix(models[1]).tobytes(),
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -79,7 +78,7 @@ def command(
 
         with networks():
             from firth.transformers.pickled_weights import convert_pickled
-        count = convert_pickled(Path(source), Path(target))
+        count = convert_pickled(local_path(source), as_path(target))
         return report(f"{count:,} arrays as safetensors in {target}", arrays=count)
     settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}
     settings |= {"norms": True} if norms else {}

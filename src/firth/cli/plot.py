@@ -18,6 +18,7 @@ from firth.cli.common import (
     open_table_input,
     open_vectors,
     print_json,
+    protect_inputs,
     resolve_keys,
     restrict_option,
     table_option,
@@ -43,6 +44,7 @@ def picture(function: Function) -> Function:
     @json_flag
     @wraps(function)
     def command(output: str, as_json: bool, **values: Any) -> None:
+        protect_inputs(output)
         function(output=output, **values)
         print_json({"output": output}) if as_json else click.echo(output)
 

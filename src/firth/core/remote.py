@@ -24,7 +24,9 @@ from firth.core.errors import FirthError
 URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")  # two letters at least: c:// is a drive
 MAGIC = "*?["
 AHEAD = 8 << 20  # bytes per request where a file is read from its beginning to its end
-WEB = ("http", "https")  # a question mark in their addresses is no pattern
+#: Uploads that failed halfway. They are never closed, which would complete them with a part of the file; what is not
+#: completed is not visible.
+ABANDONED: list[Any] = []
 
 
 def is_url(source: object) -> bool:
@@ -92,7 +94,7 @@ class RemotePath:
         return isinstance(other, RemotePath) and self.url == other.url
 
     def __lt__(self, other: RemotePath) -> bool:
-        return self.url < other.url
+        return self.pure.parts < other.pure.parts  # as of paths
 
     def __hash__(self) -> int:
         return hash(self.url)
@@ -158,10 +160,10 @@ class RemotePath:
         with explained(self):
             filesystem, path = self.place
             refresh(filesystem)
-            found = information_of(filesystem.get_file_info(path))
-        if not found.kind and self.scheme == "s3":
+            about = information_of(filesystem.get_file_info(path))
+        if not about.kind and self.scheme == "s3":
             check_bucket(self, filesystem)
-        return found
+        return about
 
     def exists(self) -> bool:
         return self.information().kind != ""
@@ -214,8 +216,9 @@ class RemotePath:
             raise FirthError("wrong_input", "{url}: the name of a bucket cannot be a pattern.", url=self.url)
         folder, pattern = RemotePath("/".join(parts[:first])), "/".join(parts[first:])
         fits = re.compile(pattern_of(pattern))
-        found = folder._list(recursive="/" in pattern or "**" in pattern)
-        return [path for path in found if path.is_file() and fits.fullmatch(path.url[len(folder.url) + 1 :])]
+        below = folder._list(recursive="/" in pattern or "**" in pattern)
+        names = {path.url[len(folder.url) + 1 :]: path for path in below if path.is_file()}
+        return [names[name] for name in sorted(names) if fits.fullmatch(name)]
 
     # ---- reading and writing ----
 
@@ -251,9 +254,15 @@ class RemotePath:
         with explained(self, writing=True):
             filesystem, path = self.place
             make_parents(filesystem, path, self.scheme)
-            with local.open("rb") as source, filesystem.open_output_stream(path, compression=None) as target:
-                while block := source.read(AHEAD):
-                    target.write(block)
+            with local.open("rb") as source:
+                target = filesystem.open_output_stream(path, compression=None)
+                try:
+                    while block := source.read(AHEAD):
+                        target.write(block)
+                except BaseException:
+                    ABANDONED.append(target)
+                    raise
+            target.close()
 
     def unlink(self) -> None:
         with explained(self, writing=True):
@@ -374,8 +383,9 @@ def place_of(url: str) -> tuple[Any, str]:
     try:
         store, path = url_to_fs(url)
     except ImportError as error:
-        words = re.search(r"(?i)install (?:the )?[\"'`]?([\w.-]+)", str(error))
-        raise missing_package(url, words.group(1) if words else getattr(error, "name", None) or str(error)) from None
+        named = re.search(r"(?i)install ([\w.-]+)", str(error))
+        extra = scheme.lower().replace("https", "http")
+        raise missing_package(url, named[1] if named else f"fsspec[{extra}]") from None
     except ValueError as error:
         raise FirthError(
             "wrong_input",

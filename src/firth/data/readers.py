@@ -69,7 +69,8 @@ def find_files(pattern: str | os.PathLike[str] | RemotePath) -> Sequence[AnyPath
         )
     if path.exists():
         return [path]
-    if not any(sign in str(path) for sign in MAGIC):
+    is_web = isinstance(path, RemotePath) and path.scheme.startswith("http")  # ? is no pattern in their addresses
+    if is_web or not any(sign in str(path) for sign in MAGIC):
         hint = " To pass a text itself, use standard input (-), or a list in Python." if " " in str(path) else ""
         raise FirthError("not_found", "There is no file {path}.{hint}", path=path, hint=hint)
     if isinstance(path, RemotePath):
@@ -84,8 +85,8 @@ def find_files(pattern: str | os.PathLike[str] | RemotePath) -> Sequence[AnyPath
 def text_files_in(folder: AnyPath) -> Sequence[AnyPath]:
     """Return the text and record files in a folder and its subfolders in sorted order, without hidden ones."""
     files: list[AnyPath] = []
-    found: Iterable[AnyPath] = folder.rglob("*")
-    for path in sorted(found, key=str) if isinstance(folder, RemotePath) else sorted(folder.rglob("*")):
+    below: Iterable[AnyPath] = folder.rglob("*") if isinstance(folder, RemotePath) else sorted(folder.rglob("*"))
+    for path in below:
         form, compression = format_and_compression(path)
         is_text_file = path.name.lower().removesuffix(compression).endswith(TEXTS)
         is_hidden = any(part.startswith(".") for part in relative_parts(path, folder))

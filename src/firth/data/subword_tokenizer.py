@@ -253,7 +253,7 @@ class SubwordTokenizer:
         with translating_errors(f"{where} is not a tokenizer"):
             return cls(load_engine().Tokenizer.from_buffer(data), declared_names([(CONFIG, config or {})]))
 
-    def save(self, path: str | Path | RemotePath) -> Path:
+    def save(self, path: str | Path) -> Path:
         """Write tokenizer.json (path *.json), vocab.txt (path *.txt), or a folder with tokenizer.json and the files of
         the model type: vocab.txt for WordPiece, vocab.json and merges.txt for BPE."""
         target = as_path(path)
