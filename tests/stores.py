@@ -80,9 +80,9 @@ class Store(NamedTuple):
 
     def put(self, name: str, content: bytes | str) -> str:
         """Write an object and return its URL."""
-        from firth.core.remote import place_of
+        from firth.core.remote_stores import filesystem_of
 
-        filesystem, path = place_of(f"{self.url}/{name}")
+        filesystem, path = filesystem_of(f"{self.url}/{name}")
         if self.server is None:
             filesystem.create_dir(path.rpartition("/")[0], recursive=True)
         with filesystem.open_output_stream(path, compression=None) as file:

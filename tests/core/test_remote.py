@@ -34,6 +34,14 @@ def test_what_is_a_url() -> None:
     assert as_path("file:///tmp/a%20b") == Path("/tmp/a b")
 
 
+def test_file_urls_are_paths_of_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "a b.txt").write_text("text")
+    corpus = firth.Corpus((tmp_path / "a b.txt").as_uri())
+    assert [document.text for document in corpus] == ["text"]
+    firth.SkipGram(dim=4, min_count=1).fit(["a b", "b c"], firth.Run(threads=1)).save((tmp_path / "model").as_uri())
+    assert type(firth.load((tmp_path / "model").as_uri()).method) is firth.SkipGram
+
+
 def test_names_are_those_of_a_path_and_it_can_be_pickled() -> None:
     path = as_path("s3://bucket/folder/wiki.jsonl.gz")
     assert isinstance(path, RemotePath)
