@@ -244,10 +244,10 @@ def test_schemes(monkeypatch: pytest.MonkeyPatch) -> None:
     with refuses("wrong_input", url="nonsense://a/b.txt"):
         firth.Corpus("nonsense://a/b.txt")
     monkeypatch.setitem(__import__("sys").modules, "gcsfs", None)
-    with refuses("missing_package", package="gcsfs", url="gs://a/b.txt"):
+    with refuses("missing_package", package="gcsfs", what="gs://a/b.txt needs"):
         firth.Corpus("gs://a/b.txt")
     monkeypatch.setitem(__import__("sys").modules, "fsspec.core", None)
-    with refuses("missing_package", package="fsspec", url="memory://a/b.txt"):
+    with refuses("missing_package", package="fsspec", what="memory://a/b.txt needs"):
         firth.Corpus("memory://a/b.txt")
 
 

@@ -38,19 +38,7 @@ def local_copy(source: str | os.PathLike[str] | RemotePath) -> Iterator[Path]:
     try:
         yield local
     except FirthError as error:
-        raise renamed(error, str(local), path.url) from error
-
-
-def renamed(error: FirthError, local: str, url: str) -> FirthError:
-    """The same error, with a URL in place of the local copy."""
-    values = {name: renamed_value(value, local, url) for name, value in error.values.items()}
-    changed = FirthError(error.code, "{text}", text=str(error).replace(local, url))
-    changed.template, changed.values = error.template, values
-    return changed
-
-
-def renamed_value(value: Any, local: str, url: str) -> Any:
-    return str(value).replace(local, url) if isinstance(value, (str, Path)) else value
+        raise error._renaming(str(local), path.url) from error
 
 
 def local_path(source: str | os.PathLike[str] | RemotePath) -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firth.core.errors import FirthError
+from firth.core.extras import missing_package
 
 if TYPE_CHECKING:
     from firth.core.remote import RemotePath
@@ -31,13 +32,13 @@ def filesystem_of(url: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise missing_package(url, "fsspec") from None
+        raise missing_package(f"{url} needs", "fsspec") from None
     try:
         store, path = url_to_fs(url)
     except ImportError as error:
         named = re.search(r"(?i)install ([\w.-]+)", str(error))
         extra = scheme.lower().replace("https", "http")
-        raise missing_package(url, named[1] if named else f"fsspec[{extra}]") from None
+        raise missing_package(f"{url} needs", named[1] if named else f"fsspec[{extra}]") from None
     except ValueError as error:
         raise FirthError(
             "wrong_input",
@@ -47,16 +48,6 @@ def filesystem_of(url: str) -> tuple[Any, str]:
             reason=str(error).rstrip("."),
         ) from None
     return PyFileSystem(FSSpecHandler(store)), path
-
-
-def missing_package(url: str, package: str) -> FirthError:
-    """Return the error for a scheme that needs a package."""
-    return FirthError(
-        "missing_package",
-        "{url} needs the package {package}. Install it with: pip install {package}",
-        url=url,
-        package=package,
-    )
 
 
 SETTINGS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE")
@@ -110,9 +101,12 @@ def explained(path: RemotePath, writing: bool = False) -> Iterator[None]:
     except FileNotFoundError:
         raise FirthError("not_found", "There is no file {path}.", path=path.url) from None
     except Exception as error:  # of any package that fsspec uses
-        code = "unwritable_file" if writing else "unreadable_file"
-        text = "Cannot write {path}: {reason}." if writing else "Cannot read {path}: {reason}."
-        raise FirthError(code, text, path=path.url, reason=reason_of(error, path)) from error
+        reason = reason_of(error, path)
+        if writing:
+            raise FirthError(
+                "unwritable_file", "Cannot write {path}: {reason}.", path=path.url, reason=reason
+            ) from error
+        raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path.url, reason=reason) from error
 
 
 REASONS: dict[str, Callable[[RemotePath], str]] = {
