@@ -106,3 +106,33 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def own_cache(request: pytest.FixtureRequest) -> None:
     if request.path.parent.name in OWN_CACHE:
         request.getfixturevalue("cache")
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Any:
+    """A real S3 server (moto) in this process."""
+    from stores import Server
+
+    return Server()
+
+
+@pytest.fixture
+def bucket(s3_server: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """A new bucket of the S3 server, with the environment that a user sets, and an empty cache."""
+    from stores import new_bucket, use_server
+
+    use_server(monkeypatch, s3_server)
+    monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "cache"))
+    s3_server.requests.clear()
+    return new_bucket(s3_server)
+
+
+@pytest.fixture(params=["s3", "memory"])
+def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """A new bucket of the S3 server, and a folder in the memory of fsspec."""
+    from stores import Store
+
+    if request.param == "s3":
+        return request.getfixturevalue("bucket")
+    monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "cache"))
+    return Store(f"memory://{tmp_path.parent.name}-{tmp_path.name}")

@@ -9,7 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.model import Model
+from firth.core.remote import RemotePath, as_path
 from firth.core.report import Silence
+from firth.core.storage import new_file
 from firth.formats.detect import refuse_gensim_pickle
 from firth.formats.fasttext import FastTextFile, SparseRows, is_fasttext, read_fasttext, write_fasttext
 from firth.formats.gguf import is_gguf, read_gguf
@@ -77,7 +79,10 @@ def export(model: Model, path: str | os.PathLike[str], **settings: Any) -> float
     A .ftz file is quantized with the settings of `words.fasttext_quantization.quantize`. Return the quantization error
     as a share of Σ|row|², or None if nothing was quantized.
     """
-    target = Path(path)
+    target = as_path(path)
+    if isinstance(target, RemotePath):
+        with new_file(target) as work:
+            return export(model, work, **settings)
     if target.suffix == ".onnx":
         if not isinstance(model, WritesOnnx):
             raise FirthError(

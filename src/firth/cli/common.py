@@ -15,6 +15,7 @@ import click
 from firth.cli.main import wants_json
 from firth.core.data import FileOption
 from firth.core.errors import FirthError, FirthWarning
+from firth.core.remote import RemotePath, as_path, is_url
 from firth.core.report import JsonLines, JsonLog, LogLines, Report, TerminalBar
 from firth.data.shared_options import TEXT_OPTIONS
 
@@ -70,12 +71,20 @@ data_options = add_flags(file_flags(TEXT_OPTIONS))  # --unit, --column and --key
 
 
 def open_model(path: str) -> Model:
-    """Open the model in a folder or in a fastText file."""
+    """Open the model in a folder or in a fastText file; one at a URL is copied to the cache."""
+    from firth.core.remote_folders import local_copy
+
+    with local_copy(path) as folder:
+        return open_local(folder)
+
+
+def open_local(folder: Path) -> Model:
+    """Open the model in a folder or file of this machine; see `open_model`."""
     from firth.core.saved import load
     from firth.core.storage import CONFIG
     from firth.core.train import UNFINISHED
 
-    folder = Path(path)
+    path = str(folder)
     if (folder / UNFINISHED).is_dir() and not (folder / CONFIG).exists():
         raise FirthError(
             "other_run",
@@ -119,15 +128,19 @@ def does_not_embed(model: Model, path: str) -> FirthError:
 
 def is_model_file(path: str) -> bool:
     """Return whether a file is a model, of fastText or GGUF, rather than a vector file."""
+    from firth.core.remote_folders import local_path
     from firth.formats.fasttext import is_fasttext
     from firth.formats.gguf import is_gguf
 
-    return Path(path).is_file() and (is_fasttext(path) or is_gguf(path))
+    if not as_path(path).is_file() or (is_url(path) and as_path(path).suffix in (*TABLE_SUFFIXES, ".txt")):
+        return False
+    local = local_path(path)
+    return is_fasttext(local) or is_gguf(local)
 
 
 def open_vectors(path: str, table: str | None = None) -> Vectors:
     """Open a vector file, or a table of a model; the default is its main table."""
-    if not Path(path).is_dir() and not is_model_file(path):
+    if not as_path(path).is_dir() and not is_model_file(path):
         from firth.formats import read_vectors
 
         if table:
@@ -178,6 +191,14 @@ def dash_is_stdout(_: click.Context, __: click.Parameter, output: str | None) ->
 
 def protect_inputs(output: str | None, *inputs: str) -> None:
     """Refuse to overwrite an input, or a file in the folder of a model that is an input."""
+    target = as_path(output) if output else None
+    if isinstance(target, RemotePath):
+        if output in inputs:
+            raise FirthError(
+                "output_is_input", "The output {path} is also an input. Choose another output path.", path=output
+            )
+        target.check_writable()
+        return
     if not output or not Path(output).exists():
         return
     target = Path(output).resolve()
@@ -192,7 +213,7 @@ def protect_inputs(output: str | None, *inputs: str) -> None:
 def open_table_input(path: str) -> Any:
     """Return what a table model takes: the path of a table, or the vectors of a model or vector file."""
     suffixes = (*TABLE_SUFFIXES, ".ndjson")
-    is_table = any(suffix in suffixes for suffix in Path(path).suffixes) or not Path(path).exists()
+    is_table = any(suffix in suffixes for suffix in as_path(path).suffixes) or not as_path(path).exists()
     return path if is_table else open_vectors(path)
 
 
@@ -203,10 +224,10 @@ def write_table(table: Any, path: str) -> None:
 
     from firth.core.storage import new_file
 
-    suffix = Path(path).suffix
+    suffix = as_path(path).suffix
     if suffix not in TABLE_SUFFIXES:
         raise FirthError("unknown_format", "A table is written as .csv, .tsv, .jsonl or .parquet; got {got}.", got=path)
-    with new_file(Path(path)) as work:
+    with new_file(as_path(path)) as work:
         if suffix == ".parquet":
             pyarrow.parquet.write_table(table.arrow(), work)
         elif suffix == ".jsonl":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +16,8 @@ from firth.cli.common import (
     table_option,
 )
 from firth.core.errors import FirthError
+from firth.core.remote import AnyPath, as_path, is_url
+from firth.core.remote_folders import local_path
 
 if TYPE_CHECKING:
     from firth.core.model import Model
@@ -79,16 +80,16 @@ def command(
 
         with networks():
             from firth.transformers.pickled_weights import convert_pickled
-        count = convert_pickled(Path(source), Path(target))
+        count = convert_pickled(local_path(source), as_path(target))
         return report(f"{count:,} arrays as safetensors in {target}", arrays=count)
     settings: dict[str, Any] = {"cutoff": cutoff} if cutoff is not None else {}
     settings |= {"norms": True} if norms else {}
-    output = Path(target)
+    output = as_path(target)
     suffix = output.suffix.lower()
     if suffix == ".onnx" and format is None:
         size, _ = export_model(open_model(source), output, {})
         return report(f"an ONNX model of {size:,} bytes in {target}", bytes=size)
-    is_model = Path(source).is_dir() or is_model_file(source)
+    is_model = as_path(source).is_dir() or is_model_file(source)
     is_complete = is_model and format is None and table is None
     model = open_model(source) if is_complete and suffix in (".bin", ".ftz") else None
     if model is not None and (isinstance(model, WritesFastText) or suffix == ".ftz"):
@@ -103,19 +104,20 @@ def command(
         return report(f"a fastText model of {size:,} bytes in {target}{lost}", bytes=size, error=error)
     if settings:
         raise FirthError("conflicting_options", "--cutoff and --norms need the output format .ftz.")
-    foreign = is_model_file(source) or (is_model and external_opener(Path(source)) is not None)
-    adapter = (Path(source) / ADAPTER_CONFIG).is_file()
-    if (foreign or adapter) and is_complete and format_of_name(output) is None and not suffix:
-        merged(open_model(source)).save(output)
+    foreign = is_model_file(source) or (is_model and external_opener(local_path(source)) is not None)
+    adapter = is_model and (local_path(source) / ADAPTER_CONFIG).is_file()
+    copied = is_url(source) or is_url(target)  # a model folder as it is
+    if (foreign or adapter or copied) and is_complete and format_of_name(output) is None and not suffix:
+        merged(open_model(source)).save(target)
         return report(f"a model folder in {target}")
     vectors = open_vectors(source, table)
     write_vectors(vectors, target, format, STORAGE[dtype])
     return report(f"{len(vectors):,} vectors of {vectors.dim} in {target}", rows=len(vectors), dim=vectors.dim)
 
 
-def export_model(model: Model, output: Path, settings: dict[str, Any]) -> tuple[int, float | None]:
+def export_model(model: Model, output: AnyPath, settings: dict[str, Any]) -> tuple[int, float | None]:
     """Write a model as a file of another library; return its bytes and the quantization error."""
     from firth.model_files import export
 
-    error = export(model, output, **settings)
+    error = export(model, str(output), **settings)
     return output.stat().st_size, error

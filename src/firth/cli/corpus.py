@@ -22,6 +22,7 @@ from firth.cli.common import (
 )
 from firth.cli.groups import CommandGroup
 from firth.core.errors import FirthError
+from firth.core.remote import as_path
 
 output_option = click.option(
     "-o", "--output", metavar="FILE", callback=dash_is_stdout, help=".jsonl or .txt; standard output if omitted."
@@ -64,7 +65,7 @@ def world(output: str | None, seed: int, size: int, sentences: int, analogies: s
     documents = ((str(number), text) for number, text in enumerate(synthetic.sentences(sentences), 1))
     count = write_documents(output, documents)
     if analogies:
-        with new_file(Path(analogies)) as work:
+        with new_file(as_path(analogies)) as work:
             write_analogies(work, synthetic.analogies())
     if output and as_json:
         print_json({"sentences": count, "analogies": analogies, "output": output})
@@ -95,7 +96,7 @@ def open_output(output: str | None) -> Iterator[IO[str]]:
     if output is None:
         yield sys.stdout
         return
-    with new_file(Path(output)) as work, work.open("w", encoding="utf-8") as file:
+    with new_file(as_path(output)) as work, work.open("w", encoding="utf-8") as file:
         yield file
 
 

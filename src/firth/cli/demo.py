@@ -13,6 +13,7 @@ import click
 
 from firth.cli.common import choose_report, json_flag, print_json
 from firth.cli.corpus import write_documents
+from firth.core.remote import refuse_url
 from firth.core.report import Report
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def command(queries: tuple[str, ...], folder: str, as_json: bool) -> None:
     Run it again with other quoted QUERIES: the models are kept.
     """
     path = Path(folder)
+    refuse_url(path)
     if as_json:
         print_json(run_demo(path, queries or QUERIES, lambda text="": None))
         return

@@ -28,20 +28,20 @@ class IndexLocation(NamedTuple):
 
 def index_location(name: str, server: str | None) -> IndexLocation:
     """Return the location of an index: the folder `name`, or the table `name` of a server."""
-    return folder_location(Path(name)) if not server else table_location(server, name)
+    return folder_location(name) if not server else table_location(server, name)
 
 
-def folder_location(folder: Path) -> IndexLocation:
+def folder_location(folder: str) -> IndexLocation:
     """Return the location of an index in a folder."""
     from firth.index import Index
     from firth.index.folder import is_index, remove_index
 
     return IndexLocation(
-        str(folder),
+        folder,
         lambda: is_index(folder),
         lambda model=None: Index.open(folder, model),
         lambda **settings: Index.create(folder, **settings),
-        lambda: remove_index(folder),
+        lambda: remove_index(Path(folder)),
     )
 
 

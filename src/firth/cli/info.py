@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 @json_flag
 def command(path: str, as_json: bool) -> None:
     """Describe a model, an unfinished run, a sweep, an index, a tokenizer or a vector file."""
+    from firth.core.remote_folders import local_copy
+
+    with local_copy(path) as local:
+        fields = {**description(str(local)), "path": path}
+    if as_json:
+        print_json(fields)
+        return
+    print_fields(flatten(fields))
+
+
+def description(path: str) -> dict[str, Any]:
+    """Return the description of a path of this machine."""
     from firth.core.storage import CONFIG
     from firth.core.train import UNFINISHED
 
@@ -37,10 +49,7 @@ def command(path: str, as_json: bool) -> None:
             fields |= {**model_fields(path), **({"unfinished": unfinished} if unfinished else {})}
     else:
         fields |= file_fields(path)
-    if as_json:
-        print_json(fields)
-        return
-    print_fields(flatten(fields))
+    return fields
 
 
 def file_fields(path: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from firth.cli.common import (
     open_table_input,
     open_vectors,
     print_json,
+    protect_inputs,
     resolve_keys,
     restrict_option,
     table_option,
@@ -25,6 +26,7 @@ from firth.cli.common import (
 )
 from firth.cli.groups import CommandGroup
 from firth.core.errors import FirthError
+from firth.core.remote import as_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +44,7 @@ def picture(function: Function) -> Function:
     @json_flag
     @wraps(function)
     def command(output: str, as_json: bool, **values: Any) -> None:
+        protect_inputs(output)
         function(output=output, **values)
         print_json({"output": output}) if as_json else click.echo(output)
 
@@ -227,7 +230,7 @@ def word_counts(path: str, column: str | None) -> Mapping[str, int]:
     """Return the word counts of a model or of a text file."""
     from firth.data.vocabulary import HasVocabulary
 
-    if Path(path).is_dir():
+    if as_path(path).is_dir():
         if column:
             raise FirthError(
                 "unsupported_model",

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from firth.core.remote import RemotePath, as_path
+
 if TYPE_CHECKING:
     from firth.core.vectors import Matrix
 
@@ -34,13 +36,15 @@ def writer(output: str | None) -> Iterator[Write]:
     if output is None:
         yield lambda rows: write_jsonl(sys.stdout, rows)
         return
-    if Path(output).suffix == ".npy":
-        with npy_and_keys_writer(Path(output)) as write:
-            yield write
+    target = as_path(output)
+    if target.suffix == ".npy":
+        with contextlib.ExitStack() as stack:
+            local = stack.enter_context(new_file(target)) if isinstance(target, RemotePath) else target
+            yield stack.enter_context(npy_and_keys_writer(local))
         return
     writers: dict[str, Callable[[Path], contextlib.AbstractContextManager[Write]]]
     writers = {".parquet": parquet_writer, ".jsonl": jsonl_writer, ".npz": npz_writer}
-    with new_file(Path(output)) as work, writers[Path(output).suffix](work) as write:
+    with new_file(target) as work, writers[target.suffix](work) as write:
         yield write
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +11,7 @@ from firth.cli.common import json_flag, k_option, note, open_model, print_json, 
 from firth.cli.index_location import index_location, postgres_option
 from firth.cli.pooling_options import given_prompt, prompt_flag
 from firth.core.errors import FirthError
+from firth.core.remote import as_path, is_url
 
 if TYPE_CHECKING:
     from firth.index import Hits, Index, PostgresIndex
@@ -94,7 +94,9 @@ def model_path(index: Index | PostgresIndex, given: str | None) -> str:
         raise FirthError(
             "missing_model", "The index does not store the path of its model. Give --model PATH, or use --mode words."
         )
-    if not Path(path).exists():
+    if given is None and is_url(path):  # an index may come from someone else, and names no address to connect to
+        raise FirthError("missing_model", "The model of the index is at {path}. Pass --model {path}.", path=path)
+    if not as_path(path).exists():
         raise FirthError("not_found", "There is no model at {path}. Give --model PATH, or use --mode words.", path=path)
     return str(path)
 

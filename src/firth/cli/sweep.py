@@ -13,6 +13,7 @@ from firth.cli.train import Flag, MethodCommand, Methods, flag_of, open_data, ru
 from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.options import build_settings, options_of, plain_name
+from firth.core.remote import as_path
 from firth.core.run import Run
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def task_of(values: dict[str, Any], seed: int, data: Any) -> Task:
     if task == "documents":
         columns: dict[str, Any] = {"title": values.get("title"), "name": values.get("name"), "column": text_column}
         return tasks.document_task(documents.draw(path, seed=seed, unit=values.get("unit") or "line", **columns), seed)
-    if task == "classification" and isinstance(data, Examples) and format_and_compression(Path(path))[0]:
+    if task == "classification" and isinstance(data, Examples) and format_and_compression(as_path(path))[0]:
         # read as the training data is
         examples = Examples(path, text=text_column or "text", label=values["label"])
         return tasks.labeled_task(zip(examples.texts(), examples.labels(), strict=True), seed)

@@ -5,15 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import PROGRESS, choose_report, data_options, json_flag, print_fields, print_json
+from firth.cli.common import (
+    PROGRESS,
+    choose_report,
+    data_options,
+    json_flag,
+    print_fields,
+    print_json,
+    protect_inputs,
+)
 from firth.cli.groups import CommandGroup
 from firth.core.errors import FirthError
 from firth.core.options import options_of
+from firth.core.remote import as_path
 
 if TYPE_CHECKING:
     from firth.data.subword_tokenizer import Encoding
@@ -76,7 +84,8 @@ def train(data: tuple[str, ...], output: str, kind: str, **values: Any) -> None:
     from firth.data import subwords
     from firth.data.corpus import Corpus
 
-    target = Path(output)
+    protect_inputs(output)
+    target = as_path(output)
     if target.exists() and not values["overwrite"] and (not target.is_dir() or any(target.iterdir())):
         raise FirthError("output_exists", "{path} exists. Pass --overwrite to replace it.", path=output)
     kinds: Any = {"bpe": subwords.BPE, "wordpiece": subwords.WordPiece, "characters": subwords.Characters}
@@ -98,7 +107,7 @@ def train(data: tuple[str, ...], output: str, kind: str, **values: Any) -> None:
     run = Run(**settings, report=choose_report(values["progress"]))
     corpus = Corpus.from_files(data, values)
     tokenizer = method.train(corpus, run)
-    tokenizer.save(target)
+    tokenizer.save(output)
     fields = {"kind": tokenizer.kind, "tokens": len(tokenizer.ids), "merges": len(tokenizer.merges) or None}
     fields |= {"special": " ".join(tokenizer.special_tokens), "output": output}
     if values["as_json"]:

@@ -25,6 +25,7 @@ from firth.core.data import Data, single_file
 from firth.core.errors import FirthError
 from firth.core.options import Option, build_settings, options_of
 from firth.core.processes import is_first_process
+from firth.core.remote import as_path
 from firth.core.report import clock, human
 from firth.core.run import Run
 
@@ -174,7 +175,7 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     method = build_settings(method_class, options_given(method_class))
     first = is_first_process()
     run = Run(**options_given(Run), report=choose_report(values["progress"]) if first else Nothing())
-    check_first(method, run, Path(values["folder"]))
+    check_first(method, run, as_path(values["folder"]))
     data = open_data(method_class.data, values)
     start = open_model(values["start"]) if values["start"] else None
     typed = shlex.join(["firth", *sys.argv[1:]])

@@ -107,6 +107,14 @@ class FirthError(ValueError):
         values = {**self.values, "folder": folder}
         return rebuild_error(type(self), f"{folder}: {self}", {**self.__dict__, "values": values})
 
+    def _renaming(self, old: str, new: str) -> FirthError:
+        """The same error with another name of a path, in the message and in the values."""
+        values = {
+            name: value if old not in str(value) else str(value).replace(old, new)
+            for name, value in self.values.items()
+        }
+        return rebuild_error(type(self), str(self).replace(old, new), {**self.__dict__, "values": values})
+
     def __reduce__(self) -> tuple[Any, ...]:
         return rebuild_error, (type(self), str(self), self.__dict__)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.remote import as_path
 from firth.core.storage import saying_which
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Model(ABC):
         """Write the model to a folder of config.json, safetensors and JSON files, atomically."""
         from firth.core.saved import save_model
 
-        self.folder = save_model(self, Path(folder), overwrite=overwrite)
+        self.folder = save_model(self, as_path(folder), overwrite=overwrite)
         return self.folder
 
     def _repr_html_(self) -> str:

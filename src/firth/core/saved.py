@@ -6,13 +6,15 @@ import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar, overload
+from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 from firth.core import registry
 from firth.core.card import CARD, card_text
 from firth.core.errors import FirthError
 from firth.core.functions import refuse_tokenizer, restored
 from firth.core.model import Model, Parts
+from firth.core.remote import AnyPath
+from firth.core.remote_folders import local_copy
 from firth.core.run import Run
 from firth.core.storage import (
     ARRAYS,
@@ -44,8 +46,8 @@ M = TypeVar("M", bound=Model)
 M_co = TypeVar("M_co", bound=Model, covariant=True)
 
 
-def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
-    """Write a model to a temporary sibling of `folder`, sync it, and rename it."""
+def save_model(model: Model, folder: AnyPath, *, overwrite: bool = False) -> Path:
+    """Write a model to a temporary sibling of `folder`, sync it, and rename it; to a URL, it is uploaded."""
     with saying_where(folder):
         if folder.exists() and not overwrite and (not folder.is_dir() or any(folder.iterdir())):
             raise FirthError(
@@ -77,7 +79,7 @@ def save_model(model: Model, folder: Path, *, overwrite: bool = False) -> Path:
         }
         write_json(work / CONFIG, config, indent=2)
         (work / CARD).write_text(card_text(model), encoding="utf-8")
-    return folder
+    return cast(Path, folder)  # a RemotePath has the methods of a Path
 
 
 class Trains(Protocol[M_co]):
@@ -110,15 +112,16 @@ def load(
     executed.
 
     `method` is the expected method (`firth.load(folder, firth.SkipGram)`): a model of another method is refused, and
-    type checkers know the class of the model.
+    type checkers know the class of the model. A folder at a URL (s3://bucket/model) is copied to the cache first.
 
     All files are opened together, so that a folder that is replaced meanwhile gives the old or the new model. Arrays
     are memory-mapped and JSON files are read at first use; with `in_memory` everything is read now, and later changes
     to the files have no effect. `tokenizer` is the function that the model was trained with
     (`SkipGram(tokenizer=split)`). Without it, the model accepts lists of tokens but no raw text.
     """
-    model = open_model(Path(folder), in_memory, tokenizer)
-    model.folder = Path(folder)
+    with local_copy(folder) as path:
+        model = open_model(path, in_memory, tokenizer)
+        model.folder = path
     if method is not None and not isinstance(model.method, method):
         raise FirthError(
             "unsupported_model",
@@ -275,7 +278,12 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 def verify(folder: str | os.PathLike[str]) -> dict[str, str]:
     """Check the sha256 of every file of a model; return the hashes by file name."""
-    path = Path(folder)
+    with local_copy(folder) as path:
+        return verify_folder(path)
+
+
+def verify_folder(path: Path) -> dict[str, str]:
+    """See `verify`."""
     if external_opener(path) is not None:
         raise FirthError(
             "no_hashes",

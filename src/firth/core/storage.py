@@ -22,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.remote import AnyPath, RemotePath, refuse_url
+from firth.core.remote_folders import uploaded_file, uploaded_folder
 
 try:
     import fcntl
@@ -262,8 +264,10 @@ def read_json(source: Path | OpenFile) -> Any:
         raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
 
 
-def fingerprint(source: Path | OpenFile) -> dict[str, Any]:
+def fingerprint(source: AnyPath | OpenFile) -> dict[str, Any]:
     """Size and sha256 of a file."""
+    if isinstance(source, RemotePath):
+        return source.fingerprint()
     file = source if isinstance(source, OpenFile) else open_file(source)
     digest, size = hashlib.sha256(), 0
     while len(block := file.read(size, 1 << 20)):
@@ -273,8 +277,16 @@ def fingerprint(source: Path | OpenFile) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary sibling that replaces `folder` at the end of the block, and is removed if the block fails."""
+def new_folder(folder: AnyPath) -> Iterator[Path]:
+    """A temporary sibling that replaces `folder` at the end of the block, and is removed if the block fails.
+
+    For a URL, a temporary folder that is uploaded at the end.
+    """
+    if isinstance(folder, RemotePath):
+        with uploaded_folder(folder) as work:
+            yield work
+        return
+    refuse_url(folder)
     with saying_where(folder):
         folder = folder.resolve()  # a symbolic link stays, and its target is replaced
         if folder.exists() and not folder.is_dir():
@@ -288,8 +300,16 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def new_file(path: Path) -> Iterator[Path]:
-    """A temporary sibling that replaces `path` at the end of the block, and is removed if the block fails."""
+def new_file(path: AnyPath) -> Iterator[Path]:
+    """A temporary sibling that replaces `path` at the end of the block, and is removed if the block fails.
+
+    For a URL, a temporary file that is uploaded at the end.
+    """
+    if isinstance(path, RemotePath):
+        with uploaded_file(path) as work:
+            yield work
+        return
+    refuse_url(path)
     with saying_where(path):
         path = path.resolve()
         if path.exists() and not path.is_file():
@@ -424,7 +444,7 @@ def current_umask() -> int:
 
 
 @contextlib.contextmanager
-def saying_where(path: Path) -> Iterator[None]:
+def saying_where(path: AnyPath) -> Iterator[None]:
     """Report failures to write, such as a full disk, as a FirthError with the path."""
     try:
         yield
@@ -436,6 +456,7 @@ def saying_where(path: Path) -> Iterator[None]:
 
 def check_writable(folder: Path) -> None:
     """Raise the error that creating or writing the folder would raise, before the work starts."""
+    refuse_url(folder)
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if existing != folder and not existing.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(existing))

@@ -26,6 +26,7 @@ from firth.core.method import Method
 from firth.core.model import Model, merged
 from firth.core.options import options_of
 from firth.core.processes import is_first_process, refuse_processes
+from firth.core.remote import AnyPath, RemotePath, as_path
 from firth.core.run import Run
 from firth.core.saved import M, Trains, load
 from firth.core.storage import (
@@ -50,7 +51,7 @@ class Trained(Generic[M]):
     """The result of `train`; `status` is "trained", "resumed" or "already finished"."""
 
     model: M
-    folder: Path
+    folder: AnyPath
     status: str
 
 
@@ -72,7 +73,9 @@ def train(
     `command` is the user's command line, for `firth info`; `license` is that of the data, for the model card.
     """
     assert isinstance(method, Method)
-    target = Path(folder)
+    target = as_path(folder)
+    if isinstance(target, RemotePath):
+        return train_to_url(method, data, target, run, start, overwrite, license)
     check_first(method, run, target)
     identity = identity_of(method, data, run, start)
     identified = data is None or identity["data"] is not None  # data may be None: Distil needs none
@@ -92,13 +95,48 @@ def train(
     return Trained(model, target, "resumed" if resumed else "trained")
 
 
-def check_first(method: Method, run: Run, folder: Path) -> None:
+def train_to_url(
+    method: Trains[M], data: Any, folder: RemotePath, run: Run, start: Model | None, overwrite: bool, license: str
+) -> Trained[M]:
+    """Train without checkpoints, which need a folder of this machine, and upload the model."""
+    assert isinstance(method, Method)
+    check_first(method, run, folder)
+    identity = identity_of(method, data, run, start)
+    if not overwrite and (folder / CONFIG).is_file():
+        model = load(str(folder), type(method))
+        if data is not None and identity["data"] is not None and model.training.get("command") == identity:
+            return Trained(model, folder, "already finished")
+        raise FirthError(
+            "other_run",
+            "{folder} contains another model ({reason}). Choose another folder, or overwrite it (--overwrite).",
+            folder=folder,
+            reason="of another command or other data",
+        )
+    model = method.fit(data, run, start)
+    if is_first_process():
+        model.training = {**model.training, "command": identity, **({"license": license} if license else {})}
+        model.save(str(folder), overwrite=True)
+    return Trained(model, folder, "trained")
+
+
+def check_first(method: Method, run: Run, folder: AnyPath) -> None:
     """Check device, processes and output folder before any data are read."""
     method.check_cluster(run)
     method.check_run(run)
     if not method.in_processes:
         refuse_processes(type(method).__name__)
-    check_folder(folder)
+    if not isinstance(folder, RemotePath):
+        check_folder(folder)
+        return
+    if run.checkpoint_every:
+        raise FirthError(
+            "conflicting_options",
+            "Checkpoints cannot be written to {folder}. Train into a folder of this machine and copy the model "
+            "(`firth convert FOLDER {folder}`), or train without checkpoints (checkpoint_every=0, "
+            "--checkpoint-every 0).",
+            folder=folder,
+        )
+    (folder / CONFIG).check_writable()
 
 
 def identity_of(method: Method, data: Any, run: Run, start: Model | None) -> dict[str, Any]:

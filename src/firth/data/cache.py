@@ -127,7 +127,8 @@ def remove_old_jobs() -> None:
 
 def write_entry(name: str, folder: Path, metadata: dict[str, Any]) -> None:
     """Turn a working folder into the entry `name`, unless another process wrote that entry in the meantime."""
-    entry = {"sizes": {path.name: path.stat().st_size for path in folder.iterdir()}, "facts": metadata}
+    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files_in(folder)}
+    entry = {"sizes": sizes, "facts": metadata}
     (folder / ENTRY).write_text(json.dumps(entry), encoding="utf-8")
     target = cache_folder() / name
     if find_entry(name) is None:
@@ -158,4 +159,9 @@ def unwritable_note() -> tuple[str, str]:
 
 def folder_size(folder: Path) -> int:
     """Return the total size of the files in a folder in bytes; 0 if it does not exist."""
-    return sum(path.stat().st_size for path in folder.iterdir()) if folder.is_dir() else 0
+    return sum(path.stat().st_size for path in files_in(folder))
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files in a folder and its subfolders."""
+    return [path for path in folder.rglob("*") if path.is_file()]

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.notebook import ShowsRows
+from firth.core.remote import as_path
+from firth.core.remote_folders import local_copy
 from firth.core.report import human
 from firth.core.run import Run
 from firth.core.storage import new_file, saying_where
@@ -176,7 +178,7 @@ class Cooccurrence(ShowsRows):
 
         Ids start at 1.
         """
-        with new_file(Path(path)) as work, work.open("wb") as file:
+        with new_file(as_path(path)) as work, work.open("wb") as file:
             for begin in range(0, len(self), CHUNK):
                 end = min(begin + CHUNK, len(self))
                 records = np.empty(end - begin, dtype=RECORD)
@@ -188,7 +190,8 @@ class Cooccurrence(ShowsRows):
     @classmethod
     def read(cls, path: str | os.PathLike[str], vocabulary: Vocabulary) -> Cooccurrence:
         """Read Stanford's cooccurrence.bin, shuffled or not; `read_vocabulary` reads the vocabulary of its ids."""
-        records = open_records(Path(path))
+        with local_copy(path) as local:
+            records = open_records(local)
         for begin in range(0, len(records), CHUNK):
             check_records(Path(path), records[begin : begin + CHUNK], begin, len(vocabulary))
         words = len(vocabulary)
@@ -206,7 +209,7 @@ class Cooccurrence(ShowsRows):
 def read_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
     """Read Stanford's vocab.txt: one word and its count per line; the first line has id 1."""
     try:
-        lines = Path(path).read_bytes().decode("utf-8", "replace").split("\n")
+        lines = as_path(path).read_bytes().decode("utf-8", "replace").split("\n")
     except OSError as error:
         raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
     pairs = [line.rpartition(" ") for line in lines if line]

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from firth.core.data import Data
 from firth.core.errors import FirthError
+from firth.core.remote import AnyPath, RemotePath, as_path, is_url
 from firth.core.storage import fingerprint, saying_where
 from firth.data import readers
 from firth.data.blocks import Block, BlockBuilder, Tags
@@ -91,10 +92,10 @@ class Corpus(Data):
         self.replaced = 0  # invalid UTF-8 sequences replaced so far
 
     def _sources_of(self, source: Any) -> Sequence[Source]:
-        if isinstance(source, (str, os.PathLike)):
+        if isinstance(source, (str, os.PathLike, RemotePath)):
             if source == "-":
                 return [StreamSource(lambda: sys.stdin.buffer, "standard input")]
-            folder = Path(source).expanduser()
+            folder = as_path(source).expanduser()
             files = readers.text_files_in(folder) if folder.is_dir() and not (folder / "config.json").exists() else []
             return [open_source(path) for path in files or readers.find_files(source)]
         if isinstance(source, Corpus):
@@ -223,7 +224,7 @@ class Source:
 class FileSource(Source):
     """A file of text or records."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: AnyPath) -> None:
         self.path, self.name, self.size = path, str(path), path.stat().st_size
 
     def fill(self, builder: BlockBuilder, corpus: Corpus) -> Iterator[Block]:
@@ -244,9 +245,11 @@ class FileSource(Source):
         return f"{readers.format_and_compression(self.path)} {fingerprint(self.path)['sha256']}"
 
     def stamp(self) -> str:
-        """Return the size, the modification time and a hash of samples of the content."""
-        status = self.path.stat()
+        """Return the size, the modification time and a hash of samples of the content; of an object, its ETag."""
         form = readers.format_and_compression(self.path)
+        if isinstance(self.path, RemotePath):
+            return f"{form} {self.path.version()}"
+        status = self.path.stat()
         return f"{form} {status.st_size} {status.st_mtime_ns} {sample_hash(self.path)}"
 
 
@@ -277,7 +280,7 @@ def refuse_columns(corpus: Corpus, title: str, *more: str | None) -> None:
         )
 
 
-def open_source(path: Path) -> Source:
+def open_source(path: AnyPath) -> Source:
     """Return the source for a path: a file, or a named pipe."""
     if path.name.lower().removesuffix(readers.format_and_compression(path)[1]).endswith(".json"):
         raise FirthError(
@@ -383,9 +386,11 @@ def is_document(item: Any) -> bool:
 
 def is_file_name(item: Any) -> bool:
     """Whether an item is a path, or a string that names an existing file."""
-    if isinstance(item, os.PathLike):
+    if isinstance(item, (os.PathLike, RemotePath)):
         return True
-    return isinstance(item, str) and 0 < len(item) < 256 and "\0" not in item and Path(item).is_file()
+    return (
+        isinstance(item, str) and not is_url(item) and 0 < len(item) < 256 and "\0" not in item and Path(item).is_file()
+    )
 
 
 def is_table_like(source: Any) -> bool:

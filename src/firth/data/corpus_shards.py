@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError
+from firth.core.remote import AnyPath, as_path
 from firth.data import readers
 from firth.data.blocks import Block, BlockBuilder
 from firth.data.corpus import Corpus, FileSource, refuse_columns
@@ -75,12 +75,13 @@ def ranges_of(source: FileSource, corpus: Corpus, size: int) -> Iterator[tuple[i
             begin = end
 
 
-def row_group_ranges(path: Path, size: int) -> Iterator[tuple[int, int, float]]:
+def row_group_ranges(path: AnyPath, size: int) -> Iterator[tuple[int, int, float]]:
     """Yield ranges of row groups of about `size` bytes."""
     import pyarrow.parquet
 
     with readers.reading_parquet(path):
-        metadata = pyarrow.parquet.ParquetFile(path).metadata
+        with path.open("rb") as file:
+            metadata = pyarrow.parquet.ParquetFile(file).metadata
         sizes = [metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)]
     if not sizes:
         yield 0, 0, path.stat().st_size
@@ -92,7 +93,7 @@ def row_group_ranges(path: Path, size: int) -> Iterator[tuple[int, int, float]]:
             begin, filled = number, 0
 
 
-def document_end(path: Path, position: int, paragraphs: bool) -> int:
+def document_end(path: AnyPath, position: int, paragraphs: bool) -> int:
     """Return the first end of a line or paragraph at `position` or later; the size of the file if there is none."""
     with path.open("rb") as file:
         file.seek(position - 1)
@@ -121,14 +122,14 @@ def corpus_settings(corpus: Corpus) -> dict[str, Any]:
 def shard_corpus(settings: Mapping[str, Any], parts: Sequence[tuple[int, str, int, int]]) -> Corpus:
     """Return the corpus of a shard."""
     corpus = Corpus((), **settings)
-    corpus.sources = [FilePart(Path(path), begin, end) for _, path, begin, end in parts]
+    corpus.sources = [FilePart(as_path(path), begin, end) for _, path, begin, end in parts]
     return corpus
 
 
 class FilePart(FileSource):
     """A part of a file, as `ranges_of` gives it."""
 
-    def __init__(self, path: Path, begin: int, end: int) -> None:
+    def __init__(self, path: AnyPath, begin: int, end: int) -> None:
         super().__init__(path)
         self.begin, self.end = begin, end
         self.documents = 0  # read so far

@@ -7,10 +7,10 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError, FirthWarning
+from firth.core.remote import AnyPath
 from firth.data.readers import (
     HEAD,
     check_head,
@@ -64,7 +64,7 @@ def read_columns(source: str | os.PathLike[str], requested: RequestedColumns) ->
         return separated_columns(path, stream.read(), form, requested)
 
 
-def separated_columns(path: Path, data: bytes, form: str, requested: RequestedColumns) -> Columns:
+def separated_columns(path: AnyPath, data: bytes, form: str, requested: RequestedColumns) -> Columns:
     """Read a file of separated values, with or without a header.
 
     The first line is a header if columns are requested by name, if its third field is not a number, if its first two

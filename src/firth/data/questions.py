@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
+from firth.core.remote import as_path
 from firth.core.report import Report
 from firth.data.readers import find_files, open_decompressed
 from firth.data.shared_options import DEV_OPTION, QUESTION_OPTIONS
@@ -96,7 +96,7 @@ class Questions(Data):
 
 def is_squad(source: Any) -> bool:
     """Whether a source is a .json file, possibly compressed."""
-    return isinstance(source, (str, os.PathLike)) and ".json" in Path(source).suffixes[-2:]
+    return isinstance(source, (str, os.PathLike)) and ".json" in as_path(source).suffixes[-2:]
 
 
 def squad_questions(source: Any) -> Iterator[Question]:
@@ -106,8 +106,9 @@ def squad_questions(source: Any) -> Iterator[Question]:
     """
     path = find_files(source)[0]
     with open_decompressed(path) as (_, stream):
+        content = stream.read()
         try:
-            document = json.loads(stream.read())
+            document = json.loads(content)
         except (ValueError, RecursionError) as error:
             raise FirthError(
                 "malformed_data", "{path} is not valid JSON ({reason}).", path=path, reason=str(error)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from firth.core.errors import FirthError
+from firth.core.remote import MAGIC, AnyPath, RemotePath, as_path
 from firth.core.storage import saying_where
 
 COMPRESSIONS = (".gz", ".xz", ".bz2", ".zst")
@@ -56,9 +57,9 @@ class Columns(NamedTuple):
         return list(dict.fromkeys(name for name in (self.text, self.key, *self.tags, *self.fields) if name))
 
 
-def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
-    """Return the files that a path or glob names, in sorted order."""
-    path = Path(pattern).expanduser()
+def find_files(pattern: str | os.PathLike[str] | RemotePath) -> Sequence[AnyPath]:
+    """Return the files that a path, URL or glob names, in sorted order."""
+    path = as_path(pattern).expanduser()
     if path.is_dir():
         raise FirthError(
             "wrong_input",
@@ -68,28 +69,39 @@ def find_files(pattern: str | os.PathLike[str]) -> list[Path]:
         )
     if path.exists():
         return [path]
-    if not any(sign in str(path) for sign in "*?["):
+    is_web = isinstance(path, RemotePath) and path.scheme.startswith("http")  # ? is no pattern in their addresses
+    if is_web or not any(sign in str(path) for sign in MAGIC):
         hint = " To pass a text itself, use standard input (-), or a list in Python." if " " in str(path) else ""
         raise FirthError("not_found", "There is no file {path}.{hint}", path=path, hint=hint)
-    matches = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207
+    if isinstance(path, RemotePath):
+        matches: Sequence[AnyPath] = path.matches()
+    else:
+        matches = [Path(name) for name in sorted(glob.glob(str(path), recursive=True)) if Path(name).is_file()]  # noqa: PTH207
     if not matches:
         raise FirthError("not_found", "No file matches {pattern}.", pattern=path)
     return matches
 
 
-def text_files_in(folder: Path) -> list[Path]:
+def text_files_in(folder: AnyPath) -> Sequence[AnyPath]:
     """Return the text and record files in a folder and its subfolders in sorted order, without hidden ones."""
-    files = []
-    for path in sorted(folder.rglob("*")):
+    files: list[AnyPath] = []
+    below: Iterable[AnyPath] = folder.rglob("*") if isinstance(folder, RemotePath) else sorted(folder.rglob("*"))
+    for path in below:
         form, compression = format_and_compression(path)
         is_text_file = path.name.lower().removesuffix(compression).endswith(TEXTS)
-        is_hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        is_hidden = any(part.startswith(".") for part in relative_parts(path, folder))
         if (form or is_text_file) and not is_hidden and path.is_file():
             files.append(path)
     return files
 
 
-def format_and_compression(path: Path) -> tuple[str, str]:
+def relative_parts(path: AnyPath, folder: AnyPath) -> Sequence[str]:
+    """Return the names of a path below a folder."""
+    pure = path.pure if isinstance(path, RemotePath) else path
+    return pure.relative_to(folder.pure if isinstance(folder, RemotePath) else folder).parts
+
+
+def format_and_compression(path: AnyPath) -> tuple[str, str]:
     """Return the format ("" for text) and the compression ("" for none) by suffix: wiki.jsonl.gz -> .jsonl, .gz."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     compression = suffixes.pop() if suffixes and suffixes[-1] in COMPRESSIONS else ""
@@ -97,11 +109,15 @@ def format_and_compression(path: Path) -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def open_decompressed(path: Path) -> Iterator[tuple[IO[bytes], Any]]:
-    """Yield the raw file, whose position shows the progress, and the stream of its decompressed bytes."""
-    _, compression = format_and_compression(path)
+def open_decompressed(path: AnyPath) -> Iterator[tuple[IO[bytes], Any]]:
+    """Yield the raw file, whose position shows the progress, and the stream of its decompressed bytes.
+
+    A file at a URL is read ahead, except Parquet, of which only the columns that are used are read.
+    """
+    form, compression = format_and_compression(path)
+    ahead = isinstance(path, RemotePath) and (form != ".parquet" or bool(compression))
     try:
-        with path.open("rb", buffering=0) as raw, decompressed(raw, compression) as stream:
+        with path.open("rb", buffering=-1 if ahead else 0) as raw, decompressed(raw, compression) as stream:
             yield raw, stream
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise FirthError(
@@ -170,7 +186,7 @@ def check_head(head: bytes, name: str) -> bytes:
     return head.removeprefix(b"\xef\xbb\xbf")
 
 
-def is_utf8(path: Path) -> bool:
+def is_utf8(path: AnyPath) -> bool:
     """Whether the whole file is valid UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
@@ -192,7 +208,7 @@ def copy_to_temporary(stream: Any) -> Any:
     return file
 
 
-def read_records(path: Path, stream: Any, columns: Columns) -> Iterator[Record]:
+def read_records(path: AnyPath, stream: Any, columns: Columns) -> Iterator[Record]:
     """Yield the records of a decompressed stream in the file's format."""
     form, compression = format_and_compression(path)
     if form == ".parquet":
@@ -203,7 +219,7 @@ def read_records(path: Path, stream: Any, columns: Columns) -> Iterator[Record]:
         yield from json_records(text_lines(stream, path), path, columns)
 
 
-def text_lines(stream: Any, path: Path, from_start: bool = True) -> Iterator[str]:
+def text_lines(stream: Any, path: AnyPath, from_start: bool = True) -> Iterator[str]:
     """Yield lines with their line ends. Invalid UTF-8 becomes lone surrogates, which `to_bytes` restores."""
     rest = check_head(stream.read(HEAD), str(path)) if from_start else b""
     while True:
@@ -231,7 +247,7 @@ def to_bytes(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def text_column_of_json(lines: Iterable[str], path: Path, columns: Columns) -> Columns:
+def text_column_of_json(lines: Iterable[str], path: AnyPath, columns: Columns) -> Columns:
     """Return `columns` with the text column that `json_records` selects, by the first record."""
     for line in lines:
         with contextlib.suppress(ValueError, RecursionError):
@@ -241,7 +257,7 @@ def text_column_of_json(lines: Iterable[str], path: Path, columns: Columns) -> C
     return columns
 
 
-def json_records(lines: Iterable[str], path: Path, columns: Columns, first: int = 1) -> Iterator[Record]:
+def json_records(lines: Iterable[str], path: AnyPath, columns: Columns, first: int = 1) -> Iterator[Record]:
     """Yield the records of JSON lines; `first` is the number of the first line."""
     for number, line in enumerate(lines, first):
         if not line.strip():
@@ -376,7 +392,7 @@ def select_text_column(columns: Columns, names: Sequence[str], texts: Sequence[s
     )
 
 
-def separated_records(lines: Iterator[str], path: Path, form: str, columns: Columns) -> Iterator[Record]:
+def separated_records(lines: Iterator[str], path: AnyPath, form: str, columns: Columns) -> Iterator[Record]:
     """Yield the records of csv or tsv lines."""
     csv.field_size_limit(sys.maxsize)  # a field may be a whole document
     first = next(lines, "")
@@ -417,7 +433,7 @@ def csv_row_error(error: csv.Error, where: str) -> FirthError:
 
 
 def parquet_records(
-    path: Path, stream: Any, compression: str, columns: Columns, groups: range | None = None
+    path: AnyPath, stream: Any, compression: str, columns: Columns, groups: range | None = None
 ) -> Iterator[Record]:
     """Yield the records of a Parquet file, or those of some row groups."""
     import pyarrow
@@ -436,7 +452,7 @@ def parquet_records(
 
 
 @contextlib.contextmanager
-def reading_parquet(path: Path) -> Iterator[None]:
+def reading_parquet(path: AnyPath) -> Iterator[None]:
     """Turn the errors that a damaged Parquet file causes in Arrow and Python into a FirthError."""
     import pyarrow
 

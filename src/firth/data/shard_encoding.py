@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from firth.core.errors import FirthError
+from firth.core.remote import AnyPath
 from firth.core.report import Nothing
 from firth.core.run import Run
 from firth.data import cache, corpus_encoding
@@ -174,16 +175,16 @@ class ShardEncoder:
         for shard in self.shards:
             of_files, with_keys, total, tags = json.loads((self.folder / f"{shard.name}.keys").read_bytes())
             documents.update(dict(of_files))
-            for number, found in with_keys:
-                keys.setdefault(number, []).extend(found)
+            for number, keys_of_file in with_keys:
+                keys.setdefault(number, []).extend(keys_of_file)
             any_tags = any_tags or bool(tags)
             self.tags += [tuple(each) for each in tags] or [()] * total
         self.keys = document_keys(self.corpus, [documents[number] for number in range(len(self.corpus.sources))], keys)
 
     def notes(self, merged: kernel.Merged, split: str, corpus: Corpus | None) -> list[Note]:
         """Return notes about invalid bytes and unsegmented scripts."""
-        found = self.statistics
-        return corpus_encoding.encoding_notes(found["invalid"], found["unsegmented"], merged.tokens, split, corpus)
+        invalid, unsegmented = self.statistics["invalid"], self.statistics["unsegmented"]
+        return corpus_encoding.encoding_notes(invalid, unsegmented, merged.tokens, split, corpus)
 
 
 class ShardTables:
@@ -230,7 +231,7 @@ def count_shards(corpus: Corpus, split: str, lowercase: bool, run: Run) -> tuple
     return tables.encoder, sum(each["invalid"] for each in counts)
 
 
-def paths_of(corpus: Corpus) -> list[Path]:
+def paths_of(corpus: Corpus) -> list[AnyPath]:
     """Return the files of a corpus."""
     return [source.path.absolute() for source in corpus.sources if isinstance(source, FileSource)]
 
@@ -241,10 +242,10 @@ def tokenizer_name(tokenizer: str | Callable[[str], list[str]]) -> str:
         return tokenizer
     name = f"{getattr(tokenizer, '__module__', '')}:{getattr(tokenizer, '__qualname__', '')}"
     try:
-        found = None if name.startswith("__main__:") else imported(name)
+        known = None if name.startswith("__main__:") else imported(name)
     except (ImportError, AttributeError, ValueError):
-        found = None
-    if found is not tokenizer:
+        known = None
+    if known is not tokenizer:
         raise FirthError(
             "unsupported_cluster",
             "Workers of a cluster import the tokenizer by its name, but {name} cannot be imported. Use a function of a "

@@ -7,13 +7,15 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.storage import saying_where
+from firth.core.remote import RemotePath, as_path
+from firth.core.remote_folders import local_copy
+from firth.core.storage import new_file, new_folder, saying_where
 from firth.data.sentencepiece_files import SPACE
 from firth.data.special_tokens import (
     SpecialTokens,
@@ -254,7 +256,11 @@ class SubwordTokenizer:
     def save(self, path: str | Path) -> Path:
         """Write tokenizer.json (path *.json), vocab.txt (path *.txt), or a folder with tokenizer.json and the files of
         the model type: vocab.txt for WordPiece, vocab.json and merges.txt for BPE."""
-        target = Path(path)
+        target = as_path(path)
+        if isinstance(target, RemotePath):
+            with new_file(target) if target.suffix in (".json", ".txt") else new_folder(target) as work:
+                self.save(work)
+            return cast(Path, target)  # it has the methods of a Path
         if target.suffix == ".json":
             write_text(target, self.to_json())
         elif target.suffix == ".txt":
@@ -297,7 +303,8 @@ class SubwordTokenizer:
         special_tokens_map.json, added_tokens.json and config.json. `lowercase` is used for a vocab.txt if no file says
         whether text is lowercased.
         """
-        engine, settings = open_engine(Path(path), lowercase)
+        with local_copy(path) as local:
+            engine, settings = open_engine(local, lowercase)
         return cls(engine, settings.names(), declared_ids(settings.model))
 
 

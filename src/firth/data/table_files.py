@@ -6,10 +6,10 @@ import json
 import os
 import re
 from collections.abc import Collection
-from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError
+from firth.core.remote import AnyPath
 from firth.data.readers import (
     HEAD,
     ICONV,
@@ -46,7 +46,7 @@ def read_table(source: str | os.PathLike[str], as_text: Collection[str]) -> Any:
     raise FirthError("unknown_format", "A Table is read from csv, tsv, jsonl or Parquet; got {path}.", path=path)
 
 
-def read_separated(path: Path, data: bytes, form: str, as_text: Collection[str]) -> Any:
+def read_separated(path: AnyPath, data: bytes, form: str, as_text: Collection[str]) -> Any:
     """Read a csv or tsv file as an Arrow table."""
     import pyarrow as pa
     from pyarrow import csv
@@ -74,7 +74,7 @@ def read_separated(path: Path, data: bytes, form: str, as_text: Collection[str])
     return pa.table([empty_is_missing(column) for column in table.columns], names=names)
 
 
-def unreadable_table_error(path: Path, what: str, error: Exception) -> FirthError:
+def unreadable_table_error(path: AnyPath, what: str, error: Exception) -> FirthError:
     """Return the error for a file that Arrow cannot parse."""
     if not is_utf8(path):
         return FirthError(
@@ -100,7 +100,7 @@ def empty_is_missing(column: Any) -> Any:
     return pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
 
 
-def read_parquet(path: Path, data: bytes) -> Any:
+def read_parquet(path: AnyPath, data: bytes) -> Any:
     """Read the content of a Parquet file as an Arrow table."""
     import pyarrow as pa
     import pyarrow.parquet
@@ -111,7 +111,7 @@ def read_parquet(path: Path, data: bytes) -> Any:
         return table
 
 
-def read_json_lines(path: Path, stream: Any) -> list[dict[str, Any]]:
+def read_json_lines(path: AnyPath, stream: Any) -> list[dict[str, Any]]:
     """Read JSON lines as a list of dictionaries."""
     rows: list[dict[str, Any]] = []
     for number, line in enumerate(text_lines(stream, path), 1):

@@ -6,11 +6,11 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
+from firth.core.remote import AnyPath
 from firth.data.readers import column_hint, find_files, format_and_compression, open_decompressed, text_lines
 from firth.data.shared_options import DEV_OPTION
 from firth.data.table_files import read_table
@@ -79,7 +79,7 @@ def sentences(source: Any, text: str, tags: str) -> Iterator[Sentence]:
         if not format_and_compression(path)[0]:
             yield from conll_sentences(path)
             return
-        source = read_table(path, ())
+        source = read_table(str(path), ())
     if hasattr(source, "to_pylist"):  # an Arrow table
         source = source.to_pylist()
     elif hasattr(source, "to_dict") and hasattr(source, "columns"):  # a data frame
@@ -133,7 +133,7 @@ def as_words(part: Any, where: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def conll_sentences(path: Path) -> Iterator[Sentence]:
+def conll_sentences(path: AnyPath) -> Iterator[Sentence]:
     """Yield the sentences of a CoNLL file: one word per line, with the tag in the last column.
 
     Lines that begin with "# " or -DOCSTART- are not words.

@@ -6,11 +6,11 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
+from firth.core.remote import as_path
 from firth.data.corpus import Corpus, is_table_like
 from firth.data.readers import format_and_compression
 from firth.data.shared_options import TRANSLATION_OPTIONS
@@ -67,7 +67,7 @@ class TranslationPairs(Data):
             self._sides = (Corpus(data[0]), Corpus(data[1]))
             self.names = tuple(str(part) if isinstance(part, (str, os.PathLike)) else "the list" for part in data)
         elif isinstance(data[0], (str, os.PathLike)) or is_table_like(data[0]):
-            if isinstance(data[0], (str, os.PathLike)) and not format_and_compression(Path(data[0]))[0]:
+            if isinstance(data[0], (str, os.PathLike)) and not format_and_compression(as_path(data[0]))[0]:
                 raise FirthError(
                     "wrong_input",
                     "{path} is a single text file. Pass two parallel files (source and target), or one csv, tsv, jsonl "

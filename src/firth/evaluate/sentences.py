@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.model import Embeds
 from firth.core.notebook import html_table
+from firth.core.remote import AnyPath, as_path
 from firth.core.scores import correlation, ranks
 from firth.core.vectors import Matrix, unit_rows
 from firth.evaluate.layout import decimal, number_or_none, text_table
@@ -37,7 +38,7 @@ def read_sentence_pairs(path: str | os.PathLike[str]) -> list[SentencePair]:
     Rows before the first such row are the header.
     """
     pairs: list[SentencePair] = []
-    for number, fields in rows_of(Path(path)):
+    for number, fields in rows_of(as_path(path)):
         pair = pair_of(fields)
         if pair is not None:
             pairs.append(pair)
@@ -56,14 +57,14 @@ def read_sentence_pairs(path: str | os.PathLike[str]) -> list[SentencePair]:
     return pairs
 
 
-def rows_of(path: Path) -> Iterator[tuple[int, list[Any]]]:
+def rows_of(path: AnyPath) -> Iterator[tuple[int, list[Any]]]:
     """Yield the number and the fields of each row."""
     if path.suffix not in (".csv", ".tsv", ".jsonl"):
         raise FirthError(
             "unknown_format", "A file of sentence pairs must be .csv, .tsv or .jsonl; got {got}.", got=path.name
         )
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(path.open("rb"), encoding="utf-8-sig", newline="") as file:
             if path.suffix == ".jsonl":
                 for number, line in enumerate(file, 1):
                     if line.strip():
@@ -78,6 +79,8 @@ def rows_of(path: Path) -> Iterator[tuple[int, list[Any]]]:
             path=path,
             start=error.start,
         ) from None
+    except FirthError:  # from a store, which names the URL
+        raise
     except OSError as error:
         raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
     except (ValueError, TypeError, csv.Error) as error:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from firth.core.errors import FirthError
+from firth.core.remote import as_path
 from firth.core.vectors import Vectors
 
 Lookup = dict[str, list[int]]
@@ -51,7 +51,7 @@ def check_finite(vectors: Vectors, restrict: int | None) -> None:
 def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """Yield (number, line) of a UTF-8 text file, counted from 1, without blank lines."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = as_path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise FirthError(
             "invalid_encoding",

@@ -16,6 +16,9 @@ import numpy as np
 
 from firth.core.errors import FirthError
 from firth.core.model import HasVectors
+from firth.core.remote import AnyPath, RemotePath, as_path
+from firth.core.remote_folders import local_copy
+from firth.core.storage import new_file
 from firth.core.vectors import Vectors
 from firth.formats.arrays import read_npy, read_safetensors, write_npy, write_safetensors
 from firth.formats.binary import read_binary, write_binary
@@ -81,7 +84,12 @@ def read_vectors(path: str | os.PathLike[str], format: str | None = None, limit:
             option="limit",
             got=limit,
         )
-    source = Path(path)
+    with local_copy(path) as source:
+        return read_local(source, format, limit)
+
+
+def read_local(source: Path, format: str | None, limit: int | None) -> Vectors:
+    """Read a vector file of this machine; see `read_vectors`."""
     if source.is_dir():
         raise FirthError(
             "wrong_input",
@@ -124,7 +132,7 @@ def write_vectors(
             "model.tables.",
             got=type(vectors).__name__,
         )
-    target = Path(path)
+    target = as_path(path)
     name = format or format_of_name(target)
     if name is None:
         raise FirthError(
@@ -152,6 +160,10 @@ def write_vectors(
             )
         write = partial(write_safetensors, storage=storage)
     check_numbers(vectors)
+    if isinstance(target, RemotePath):
+        with new_file(target) as work:
+            write(vectors, work)
+        return
     write(vectors, target)
 
 
@@ -189,7 +201,7 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
-def format_of_name(path: Path) -> str | None:
+def format_of_name(path: AnyPath) -> str | None:
     """Return the format of a file's suffix, or None; the longest suffix wins (.glove.txt over .txt)."""
     text = path.name.lower()
     by_suffix = {suffix: name for name, entry in FORMATS.items() for suffix in entry.suffixes if text.endswith(suffix)}

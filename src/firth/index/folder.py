@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError
+from firth.core.remote import as_path
+from firth.core.remote_folders import local_copy
 from firth.core.storage import fingerprint, new_file, read_json, saying_where, write_json
 from firth.core.vectors import METRICS
 from firth.index.segment import DTYPES, MAX_DIM
@@ -30,7 +32,7 @@ LARGEST_COUNT = 1 << 62  # limit of row counts and file sizes in a manifest
 
 def is_index(folder: str | os.PathLike[str]) -> bool:
     """Return whether a folder holds an index."""
-    return (Path(folder) / MANIFEST).is_file()
+    return (as_path(folder) / MANIFEST).is_file()
 
 
 def read_manifest(folder: Path, check: bool = True) -> dict[str, Any]:
@@ -177,7 +179,12 @@ def as_damaged_index() -> Iterator[None]:
 
 def verify_index(folder: str | os.PathLike[str]) -> dict[str, str]:
     """Verify the SHA-256 of every file of an index and return the hashes by file name."""
-    path = Path(folder)
+    with local_copy(folder) as path:
+        return verify_local(path)
+
+
+def verify_local(path: Path) -> dict[str, str]:
+    """See `verify_index`."""
     files = manifest_files(read_manifest(path), path)
     for name, entry in files.items():
         try:

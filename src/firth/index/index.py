@@ -17,6 +17,8 @@ from firth.core.arguments import as_floats, check_choice, check_count
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.model import HasVectors, Model
 from firth.core.notebook import ShowsRows
+from firth.core.remote import is_url
+from firth.core.remote_folders import local_copy
 from firth.core.run import available_cores
 from firth.core.vectors import Matrix, Vectors, row_lengths
 from firth.index.graph import Graph, approximate
@@ -85,7 +87,9 @@ class Index(ShowsRows):
     @classmethod
     def open(cls, folder: str | os.PathLike[str], model: Model | None = None) -> Index:
         """Open the last commit of the index in a folder. Files are memory-mapped, not read."""
-        store = Store.open(Path(folder))
+        with local_copy(folder) as path:
+            store = Store.open(path)
+        store.url = str(folder) if is_url(folder) else None
         if model is not None:
             check_identity(store.manifest.get("model"), model, str(folder))
         return cls(store, model)

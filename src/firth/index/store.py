@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from firth.core.errors import FirthError
+from firth.core.remote import refuse_url
 from firth.core.storage import saying_where, sync
 from firth.index import folder as disk
 from firth.index.segment import Positions, Segment, Space, in_memory, merge_segments
@@ -30,6 +31,7 @@ class Store:
         self.folder = folder
         self._threads = threading.RLock()  # between threads; between processes, the lock file
         self._lock: disk.Lock | None = None
+        self.url: str | None = None  # of which the folder is a copy
         self.state = self._load(manifest)
 
     @property
@@ -62,6 +64,7 @@ class Store:
             "graph": None,
         }
         if folder is not None:
+            refuse_url(folder)
             with saying_where(folder):
                 if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
                     hint = ", or open the index in it with Index.open" if disk.is_index(folder) else ""
@@ -99,6 +102,13 @@ class Store:
             self.release()  # inherited by a fork: the lock belongs to the parent process
         if self.folder is None or self._lock:
             return
+        if self.url is not None:
+            raise FirthError(
+                "unsafe_output",
+                "The index at {url} was opened to be searched. Change an index in a folder of this machine, and copy "
+                "the folder to the URL.",
+                url=self.url,
+            )
         self._lock = disk.Lock(self.folder)
         try:
             manifest = disk.read_manifest(self.folder)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.model import Attention
+from firth.core.remote import as_path
 from firth.core.storage import new_file
 from firth.maps.drawing import INK, MUTED, ORANGE, fonts, new_figure, save_figure
 
@@ -191,5 +192,5 @@ def write_page(
     }
     payload = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     template = Template(Path(__file__).with_name("attention.html").read_text(encoding="utf-8"))
-    with new_file(Path(path)) as temporary:
+    with new_file(as_path(path)) as temporary:
         temporary.write_text(template.substitute(title=html.escape(title), data=payload), encoding="utf-8")

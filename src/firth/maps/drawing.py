@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firth.core.errors import FirthError, FirthWarning
+from firth.core.remote import as_path
 from firth.core.storage import new_file
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a PNG or SVG, by suffix, atomically."""
     from matplotlib import rc_context
 
-    target = Path(path)
-    check_suffix(target)
+    target = as_path(path)
+    check_suffix(str(target))
     metadata = {"Date": None} if target.suffix.lower() == ".svg" else {"Software": None}
     warn_missing_glyphs(figure)
     with new_file(target) as temporary, rc_context({"svg.hashsalt": "firth"}):  # reproducible bytes
@@ -138,7 +138,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
 
 def check_suffix(path: str | os.PathLike[str]) -> None:
     """Refuse a path that is neither PNG nor SVG."""
-    suffix = Path(path).suffix
+    suffix = as_path(path).suffix
     if suffix.lower() not in SUFFIXES:
         raise FirthError(
             "unknown_format",

@@ -20,6 +20,8 @@ from firth.core import model as protocols
 from firth.core.errors import FirthError
 from firth.core.functions import lacks_tokenizer
 from firth.core.method import Method
+from firth.core.remote import is_url
+from firth.core.remote_folders import local_path
 from firth.core.saved import load
 from firth.core.storage import CONFIG
 from firth.core.vectors import Vectors
@@ -312,8 +314,9 @@ def parse_paths(paths: list[str]) -> tuple[dict[str, Path], dict[str, Path]]:
     models_and_indexes: tuple[dict[str, Path], dict[str, Path]] = {}, {}
     for argument in paths:
         name, separator, rest = argument.partition("=")
-        path = Path(argument) if not separator or Path(argument).exists() else Path(rest)
-        if path == Path(argument):
+        given = argument if not separator or is_url(argument) or Path(argument).exists() else rest
+        path = local_path(given)  # a URL is fetched now, and served as it is now
+        if given == argument:
             # The name of a link itself: current -> model-7 is "current".
             name = path.resolve().name if path.name in ("", "..") else path.name
         if not path.exists():

@@ -15,6 +15,8 @@ import numpy as np
 from firth.core.embedding import EmbedsTexts
 from firth.core.errors import FirthError
 from firth.core.model import HasVectors, Model, merged
+from firth.core.remote import as_path
+from firth.core.remote_folders import local_path
 from firth.core.saved import load
 from firth.core.vectors import Matrix, Vectors
 from firth.data.tokenizer import tokenizer
@@ -100,7 +102,7 @@ def named_models(models: Sequence[Any]) -> dict[str, Any]:
 
 def has_name(model: object) -> bool:
     """Return whether a model is given as NAME=PATH, and is not a path that contains =."""
-    if not isinstance(model, str) or "=" not in model or Path(model).exists():
+    if not isinstance(model, str) or "=" not in model or as_path(model).exists():
         return False
     return os.sep not in model.partition("=")[0]
 
@@ -124,7 +126,7 @@ def compared_model(name: str, source: Any) -> ComparedModel:
     """Load one model, or wrap a model or vectors that are loaded already."""
     size = None
     if isinstance(source, (str, os.PathLike)):
-        path = Path(source)
+        path = local_path(source)
         if not path.exists():
             raise FirthError("not_found", "There is no model or file of vectors at {path}.", path=path)
         size = disk_size(path)

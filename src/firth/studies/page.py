@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from firth.core.notebook import html_table
+from firth.core.remote import as_path
 from firth.core.storage import new_file
 from firth.evaluate.layout import decimal
 from firth.maps.drawing import BLUE, INK, MUTED, ORANGE, RULE, style
@@ -50,7 +51,7 @@ def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
         lines="".join(f"<p>{html.escape(line)}</p>" for line in lines),
         figures=figure_html,
     )
-    with new_file(Path(path)) as work:
+    with new_file(as_path(path)) as work:
         work.write_text(page, encoding="utf-8")
 
 

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -323,7 +322,7 @@ def make_tokenizer(method: BERT, corpus: Corpus, run: Run) -> SubwordTokenizer:
     """Load the tokenizer that the options name, or train one on the corpus."""
     if not method.tokenizer:
         return WordPiece(size=method.vocabulary_size, lowercase=method.lowercase).train(corpus, run)
-    tokenizer = SubwordTokenizer.load(Path(method.tokenizer), method.lowercase)
+    tokenizer = SubwordTokenizer.load(method.tokenizer, method.lowercase)
     missing = [role for role in BERT_NAMES if tokenizer.special.get(role) is None]
     if missing:
         raise FirthError(

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.remote import AnyPath
 from firth.core.storage import CONFIG, FOREIGN_ARRAYS, new_folder, write_arrays
 from firth.transformers.huggingface_folder import network_folder, read_modules
 
@@ -20,7 +21,7 @@ COPIED_SUFFIXES = (".json", ".txt")  # config, tokenizer and pooling files
 FIRST_SAFE_TORCH = (2, 6)  # earlier versions had CVE-2025-32434 in the restricted loader
 
 
-def convert_pickled(source: Path, target: Path) -> int:
+def convert_pickled(source: Path, target: AnyPath) -> int:
     """Copy the folder `source` with its weights as safetensors; return the number of converted arrays."""
     network = network_folder(source)
     files = {part: sorted(part.glob(PICKLES)) for part in (network, *(part for _, part in read_modules(source)))}

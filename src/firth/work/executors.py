@@ -103,6 +103,7 @@ def executor(cluster: Cluster) -> Iterator[Executor]:
 
 @contextlib.contextmanager
 def new_executor(cluster: Cluster) -> Iterator[Executor]:
+    """Start the workers of a cluster; they stop at the end of the block."""
     if not cluster.where:
         yield ThisProcess()
     elif cluster.where == "processes":

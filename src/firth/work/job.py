@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError, rebuild_error
+from firth.core.remote import AnyPath
 from firth.core.report import Report
 from firth.core.storage import remove, saying_where
 from firth.version import __version__
@@ -53,7 +54,7 @@ class Job:
     common: Mapping[str, Any]
     shards: Sequence[Shard]
     folder: Path
-    inputs: Sequence[Path] = ()
+    inputs: Sequence[AnyPath] = ()
     durable: bool = True
 
     def request(self, shard: Shard, threads: int = 0) -> dict[str, Any]:

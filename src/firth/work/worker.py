@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError, FirthWarning
+from firth.core.remote import AnyPath, as_path
 from firth.core.storage import new_file, saying_where, sync, temporary
 from firth.version import __version__
 
@@ -96,18 +97,18 @@ def check_versions(request: Mapping[str, Any]) -> None:
 def check_files(probe: str, token: str, inputs: Mapping[str, int]) -> None:
     """Check that this machine sees the inputs, with their sizes, and what the driver wrote into the output folder."""
     for name, size in inputs.items():
-        path = Path(name)
+        path = as_path(name)
         size_here = path.stat().st_size if path.is_file() else None
         if size_here != size:
             raise invisible(path, f"{size:,} bytes", "no file" if size_here is None else f"{size_here:,} bytes")
-    path = Path(probe)
-    if not path.is_file() or path.read_text() != token:
-        raise invisible(path.parent.parent, "the driver's files", "none")
-    with saying_where(path.parent), tempfile.TemporaryFile(dir=path.parent):
+    shown = Path(probe)
+    if not shown.is_file() or shown.read_text() != token:
+        raise invisible(shown.parent.parent, "the driver's files", "none")
+    with saying_where(shown.parent), tempfile.TemporaryFile(dir=shown.parent):
         pass
 
 
-def invisible(path: Path, expected: str, got: str) -> FirthError:
+def invisible(path: AnyPath, expected: str, got: str) -> FirthError:
     """Return the error for a path that a worker does not see as the driver does."""
     return FirthError(
         "not_shared",

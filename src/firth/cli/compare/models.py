@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from firth.cli.common import json_flag, print_json
+from firth.cli.common import json_flag, print_json, protect_inputs
 from firth.core.errors import FirthError
 from firth.data.shared_options import UNITS
 
@@ -49,6 +49,7 @@ def command(models: tuple[str, ...], data: tuple[str, ...], output: str | None, 
 
     if output and Path(output).suffix.lower() not in (".html", ".htm"):
         raise FirthError("unknown_format", "The report is written as .html; got {got}.", got=output)
+    protect_inputs(output)
     columns = {name: values[name] for name in ("column", "title", "name", "label")}
     unused = [f"--{name}" for name, column in columns.items() if column]
     if not data and unused:

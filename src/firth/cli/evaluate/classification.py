@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from firth.cli.common import json_flag, open_model
 from firth.cli.evaluate.results import models_and_data, print_results
+from firth.core.remote import as_path
 
 if TYPE_CHECKING:
     from firth.core.model import Model
@@ -40,7 +40,7 @@ def score_labels(
     from firth.evaluate import classification, label_result, number_result
 
     # A fine-tuned model has the labels of a table, where True is true and 01 is 1.
-    is_table = isinstance(model, ReadsColumns) and format_and_compression(Path(file))[0]
+    is_table = isinstance(model, ReadsColumns) and format_and_compression(as_path(file))[0]
     if not (other or is_table or is_regression(model)):
         return classification(classifier(model, path), LabeledTexts(file, column=column, label=label), k)
     rows = read_rows(model, path, file, column, other, label or "label")

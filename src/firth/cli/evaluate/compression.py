@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -12,6 +11,7 @@ import click
 from firth.cli.common import choose_report, json_flag, print_json
 from firth.core.data import split_names
 from firth.core.errors import FirthError
+from firth.core.remote import as_path
 
 if TYPE_CHECKING:
     from firth.core.run import Run
@@ -64,7 +64,7 @@ def open_inputs(path: str, settings: dict[str, Any]) -> Inputs:
     from firth.data.table import Table
 
     if path.endswith(TEXT_SUFFIXES):
-        return Inputs(word_table(Path(path)), None, "common")
+        return Inputs(word_table(as_path(path)), None, "common")
     table = Table(path)
     label, text = settings["label"], settings["column"]
     labels = None

@@ -25,6 +25,7 @@ from firth.cli.common import (
 from firth.cli.index_location import IndexLocation, index_location, postgres_option
 from firth.cli.pooling_options import engine_flags, given_engine, given_prompt, prompt_flag
 from firth.core.errors import FirthError, FirthWarning
+from firth.core.remote import is_url
 
 if TYPE_CHECKING:
     from firth.core.model import Model
@@ -218,7 +219,7 @@ def open_or_create(
             dim=dim,
         )
     metadata = {"identity": identity, "finished": False}
-    model_path = str(Path(path).resolve())
+    model_path = path if is_url(path) else str(Path(path).resolve())
     index = location.create(dim=dim, metric=metric, dtype=dtype, model=model, model_path=model_path, metadata=metadata)
     return index, "indexed"
 

@@ -25,6 +25,7 @@ from firth.cli.common import (
 )
 from firth.core.errors import FirthError
 from firth.core.long_texts import CHUNK, REFUSE
+from firth.core.remote import as_path
 
 if TYPE_CHECKING:
     from firth.core.model import Contextual
@@ -206,5 +207,5 @@ def open_output(output: str | None) -> Iterator[IO[str]]:
     if output is None:
         yield sys.stdout
         return
-    with new_file(Path(output)) as work, work.open("w", encoding="utf-8") as file:
+    with new_file(as_path(output)) as work, work.open("w", encoding="utf-8") as file:
         yield file

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -22,6 +21,7 @@ from firth.cli.common import (
     unsupported,
 )
 from firth.core.errors import FirthError
+from firth.core.remote import as_path
 
 if TYPE_CHECKING:
     from firth.core.vectors import Hits, Vectors
@@ -108,7 +108,7 @@ def check_other_tables(path: str, key: str) -> None:
     """Raise an error that names the table if a key is missing from the main table and another one has it."""
     from firth.core.model import HasVectors
 
-    model = open_model(path) if Path(path).is_dir() else None
+    model = open_model(path) if as_path(path).is_dir() else None
     tables: Mapping[str, Vectors] = model.tables if isinstance(model, HasVectors) else {}
     for name, table in tables.items():
         if key in table:
