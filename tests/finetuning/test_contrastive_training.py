@@ -269,7 +269,7 @@ def test_the_maximum_length_is_that_of_the_base_unless_given(tmp_path: Path):
     }
     short = firth.SentenceEncoder().fit(SENTENCES[:40], ONE, base.with_pooling(max_tokens=40))
     assert short.method.options()["max_length"] == short.pooling.max_tokens == 40
-    explicit = firth.SentenceEncoder(max_length=30).fit(SENTENCES[:40], ONE, base)
+    explicit = firth.SentenceEncoder(max_length=30, learning_rate=3e-5).fit(SENTENCES[:40], ONE, base)
     assert (
         explicit.method.options()["max_length"] == explicit.pooling.max_tokens == 30
         and "automatic" not in explicit.training
