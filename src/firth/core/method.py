@@ -97,6 +97,20 @@ class Method(ABC):
         """Train on `data` and return a model; `start` is a model to continue from."""
 
 
+def check_settings(method: Method, run: Run) -> None:
+    """Refuse settings of a run that only networks have."""
+    options = {"accumulation": run.accumulation > 1, "shard_weights": run.shard_weights}
+    options |= {"workers": run.workers > 0, "cluster": bool(run.cluster)}
+    given = [name for name, is_given in options.items() if is_given]
+    if given and not method.in_processes:
+        raise FirthError(
+            "conflicting_options",
+            "{method} has no {options}, which are for networks. Omit them.",
+            method=type(method).__name__,
+            options=", ".join(given),
+        )
+
+
 def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
     """Wrap `fit`: check the run first, and record which labeled rows the model inherits from `start` and which
     options were chosen by the size of the data.
@@ -113,6 +127,13 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
                 "The second argument of fit must be a Run, as in fit(data, Run(seed=2)); got {got}. Pass labels with "
                 "the data: fit(zip(texts, labels)).",
                 got=type(run).__name__,
+            )
+        check_settings(self, run)
+        if run.workers or run.cluster:
+            raise FirthError(
+                "conflicting_options",
+                "fit runs in this process; Run(workers=…) and Run(cluster=…) are for the commands firth train and "
+                "firth finetune. In Python, start processes with torchrun or Ray Train; each calls fit.",
             )
         self.check_run(run)
         model = fit(self, *data, **settings)

@@ -27,6 +27,14 @@ class Run:
         0.0, "time limit in seconds; the learning-rate schedule is fitted to it; 0 = no limit", low=0
     )
     memory: str = option("", "memory limit for counting, such as 2GB; empty = no limit")
+    cluster: str = option("", "where work is run: empty = this process, processes, ray or ray://HOST:PORT")
+    workers: int = option(0, "worker processes of the cluster; 0 = one per core or GPU", low=0, high=65536)
+    accumulation: int = option(
+        1, "gradient accumulation: passes per training step of a network; more need less memory", low=1, high=65536
+    )
+    shard_weights: bool = option(
+        False, "FSDP: divide weights, gradients and optimizer state of a network among the processes"
+    )
     checkpoint_folder: str | Path | None = None  # None: no checkpoints
     report: Report = field(default_factory=default_report, compare=False, repr=False)
 
@@ -46,7 +54,8 @@ class Run:
 
 
 def available_cores() -> int:
-    """The cores this process may use, divided among the processes of torchrun. macOS reports no affinity: all cores."""
+    """The cores this process may use, divided among the processes of torchrun or `--workers`. macOS reports no
+    affinity: all cores."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return max(1, cores // local_world_size())

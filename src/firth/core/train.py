@@ -22,7 +22,7 @@ import numpy as np
 from firth.core.card import CARD
 from firth.core.checkpoint import STATE, difference
 from firth.core.errors import FirthError
-from firth.core.method import Method
+from firth.core.method import Method, check_settings
 from firth.core.model import Model
 from firth.core.options import options_of
 from firth.core.processes import is_first_process, refuse_processes
@@ -78,8 +78,9 @@ def train(
     identified = data is None or identity["data"] is not None  # data may be None: Distil needs none
     if not overwrite and identified and finished_identity(target) == identity:
         return Trained(load(target, type(method)), target, "already finished")
-    if not is_first_process():  # only rank 0 writes
-        return Trained(method.fit(data, run, start), target, "trained")
+    if not is_first_process():  # rank 0 writes the model; checkpoints are written by all
+        shared = dataclasses.replace(run, checkpoint_folder=target / UNFINISHED)
+        return Trained(method.fit(data, shared, start), target, "trained")
     check_target(target, identity, overwrite)
     with session(target) as work:
         check_target(target, identity, overwrite)  # again, now that the folder is locked
@@ -94,6 +95,7 @@ def train(
 
 def check_first(method: Method, run: Run, folder: Path) -> None:
     """Check device, processes and output folder before any data are read."""
+    check_settings(method, run)
     method.check_run(run)
     if not method.in_processes:
         refuse_processes(type(method).__name__)

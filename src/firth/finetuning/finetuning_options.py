@@ -24,6 +24,7 @@ INHERITED = "Languages, biases and the length limit are those of the base model.
 class TuningOptions(GradientOptions):
     """Options for training a pretrained network on a task."""
 
+    shards_weights: ClassVar[bool] = False
     limits: ClassVar[tuple[str, ...]] = (INHERITED,)
     needs_start: ClassVar[bool] = True
 
