@@ -24,7 +24,7 @@ from firth.core.data import Data, single_file
 from firth.core.errors import FirthError
 from firth.core.options import Option, build_settings, options_of
 from firth.core.processes import is_first_process
-from firth.core.report import clock, human
+from firth.core.report import Report, clock, human
 from firth.core.run import Run
 
 if TYPE_CHECKING:
@@ -154,35 +154,58 @@ def shown(value: Any) -> str:
 
 
 def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
-    """Train the method, and print the result in the first process."""
+    """Train the method, in this process or in several, and print the result in the first process."""
     from firth.core.report import Nothing
-    from firth.core.train import check_first, train
+    from firth.core.train import Trained, check_first
 
-    def options_given(settings: type) -> dict[str, Any]:
-        return {option.name: value for option in options_of(settings) if (value := values[option.name]) is not None}
-
-    method = build_settings(method_class, options_given(method_class))
-    first = is_first_process()
-    run = Run(**options_given(Run), report=choose_report(values["progress"]) if first else Nothing())
-    check_first(method, run, Path(values["folder"]))
-    data = open_data(method_class.data, values)
-    start = open_model(values["start"]) if values["start"] else None
+    first, folder = is_first_process(), Path(values["folder"])
+    report = choose_report(values["progress"]) if first else Nothing()
     typed = shlex.join(["firth", *sys.argv[1:]])
+    method, run = settings_of(method_class, values, report)
     try:
-        trained = train(
-            method,
-            data,
-            values["folder"],
-            run=run,
-            start=start,
-            overwrite=values["overwrite"],
-            command=typed,
-            license=values["license"],
-        )
+        if run.workers > 1 or run.cluster:
+            from firth.cli.train_workers import train_in_workers
+            from firth.core.saved import load
+
+            check_first(method, run, folder)
+            own = values | {"workers": None, "cluster": None}
+            debug = bool(click.get_current_context().meta.get("debug"))
+            command = {"method": method.method_name(), "values": own, "typed": typed, "debug": debug}
+            status = train_in_workers(command, run)
+            trained: Trained[Model] = Trained(load(folder, method_class), folder, status)
+        else:
+            trained = train_here(method_class, values | {"workers": None}, report, typed)
     except KeyboardInterrupt:
         raise Interrupted("interrupted", how_to_resume(values["folder"])) from None
     if first:
         print_result(trained, values["as_json"], text_pairs=bool(values.get("other")))
+
+
+def settings_of(method_class: type[Method], values: dict[str, Any], report: Report) -> tuple[Method, Run]:
+    """Return the method and the run with the values of the flags."""
+
+    def options_given(settings: type) -> dict[str, Any]:
+        return {option.name: value for option in options_of(settings) if (value := values[option.name]) is not None}
+
+    return build_settings(method_class, options_given(method_class)), Run(**options_given(Run), report=report)
+
+
+def train_here(method_class: type[Method], values: dict[str, Any], report: Report, typed: str) -> Trained[Model]:
+    """Train in this process, which may be one of several."""
+    from firth.core.train import check_first, train
+
+    method, run = settings_of(method_class, values, report)
+    check_first(method, run, Path(values["folder"]))
+    return train(
+        method,
+        open_data(method_class.data, values),
+        values["folder"],
+        run=run,
+        start=open_model(values["start"]) if values["start"] else None,
+        overwrite=values["overwrite"],
+        command=typed,
+        license=values["license"],
+    )
 
 
 def open_data(data_class: type[Data], values: dict[str, Any]) -> Any:

@@ -82,6 +82,7 @@ CODES = {
     "unsupported_start": "The method cannot continue from a model.",
     "unwritable_file": "A file that the operating system does not let Firth write.",
     "usage": "A command line that does not fit the command.",
+    "version_mismatch": "Driver and workers have different versions of Firth or Python.",
     "weaker_than_baseline": "A simple baseline has a better held-out score than the model.",
     "weak_key": "An API key that is missing or too short.",
     "wrong_input": "An input of another kind than the operation takes.",
