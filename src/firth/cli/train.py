@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 FINETUNING = "finetuning"  # the family of methods that `firth finetune` runs
 DISTIL = "distil"  # its base model is called the teacher
 SECTIONS = ("Method options", "Run settings", "Data", "Task", "Other")
+NETWORK_SETTINGS = ("accumulation", "shard_weights")  # of Run, shown for networks only
 DASH = "–"
 SCORES = ("accuracy", "f1", "matthews", "spearman", "pearson", "exact_match")  # on development data
 DISTIL_HELP = """Distil: distill a BERT into a table of token vectors, which is small and fast.
@@ -96,7 +97,7 @@ def command() -> None:
 def train_command(name: str, method: type[Method]) -> click.Command:
     """Return the command that trains a method. A method that needs a model to start from takes it as first argument."""
     flags = [flag_of(option, "Method options") for option in options_of(method)]
-    flags += [flag_of(option, "Run settings") for option in options_of(Run)]
+    flags += [flag_of(option, "Run settings") for option in settings_for(method)]
     flags += [Flag([flag], section="Data", **settings) for flag, settings in file_flags(method.data.file_options)]
     start: click.Parameter = Flag(["--start"], metavar="MODEL", help="Continue training this model on new data.")
     if method.needs_start:
@@ -121,6 +122,11 @@ def train_command(name: str, method: type[Method]) -> click.Command:
             Flag(["--json", "as_json"], is_flag=True, help="Print JSON; errors, notes and progress are JSON too."),
         ],
     )
+
+
+def settings_for(method: type[Method]) -> list[Option]:
+    """Return the settings of a run that the method has."""
+    return [option for option in options_of(Run) if method.in_processes or option.name not in NETWORK_SETTINGS]
 
 
 def flag_of(option: Option, section: str) -> Flag:
@@ -185,7 +191,7 @@ def settings_of(method_class: type[Method], values: dict[str, Any], report: Repo
     """Return the method and the run with the values of the flags."""
 
     def options_given(settings: type) -> dict[str, Any]:
-        return {option.name: value for option in options_of(settings) if (value := values[option.name]) is not None}
+        return {option.name: value for option in options_of(settings) if (value := values.get(option.name)) is not None}
 
     return build_settings(method_class, options_given(method_class)), Run(**options_given(Run), report=report)
 

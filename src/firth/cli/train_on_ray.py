@@ -64,7 +64,8 @@ def train_on_ray(command: Mapping[str, Any], run: Run) -> list[Outcome]:
                 name="train", storage_path=storage, failure_config=ray.train.FailureConfig(max_failures=RESTARTS)
             ),
         )
-        with shown(events, run.report) as outcomes:
+        # Ray prints on standard output, where the result goes, when a worker is lost.
+        with shown(events, run.report) as outcomes, contextlib.redirect_stdout(io.StringIO()):
             try:
                 trainer.fit()
             except ray.train.TrainingFailedError as failure:

@@ -262,9 +262,8 @@ class LocalProcesses:
             rank=rank,
             processes=self.count,
             reason=reason,
-            last="".join(last)[:400],
         )
-        return {"code": error.code, "message": str(error), "values": error.values}
+        return {"code": error.code, "message": str(error), "values": {**error.values, "last": "".join(last)[:400]}}
 
     def terminate(self) -> None:
         """Ask all processes to write a checkpoint and end."""

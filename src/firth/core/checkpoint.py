@@ -140,6 +140,7 @@ class Checkpoints:
 
     def check_shared(self, folder: Path) -> None:
         """Raise not_shared if a process does not see the folder that rank 0 sees."""
+        self.group.gather(None)  # rank 0 has created the folder when it gets here
         seen = self.group.gather(folder.exists())
         if seen[0] and not all(seen):
             raise FirthError(
