@@ -37,16 +37,18 @@ def error_of(result: Any) -> dict[str, Any]:
     return dict(errors[0]["error"])
 
 
-def test_two_processes_train_one_model(call, folder):
+@pytest.mark.parametrize("method", ["gpt", "bert"])
+def test_two_processes_train_one_model(call, folder, method):
     """With all options: the same result as one process, printed once, and notes once."""
-    train = ["train", "gpt", "text.txt", *SMALL, "--epochs", 3, "--json", "-o"]
+    train = ["train", method, "text.txt", *SMALL, "--epochs", 3, "--json", "-o"]
     options = ["--workers", 2, "--shard-weights", "--accumulation", 2]
     results = [call(*train, name, *more) for name, more in (("one", []), ("two", options))]
     assert [result.exit_code for result in results] == [0, 0], results[1].output
     one, two = (json.loads(result.stdout) for result in results)
     assert two["status"] == "trained" and two["steps"] == one["steps"]
     assert [epoch["loss"] for epoch in two["epochs"]] == pytest.approx([e["loss"] for e in one["epochs"]], rel=1e-3)
-    codes = [[json.loads(line)["code"] for line in result.stderr.splitlines()] for result in results]
+    events = [[json.loads(line) for line in result.stderr.splitlines()] for result in results]
+    codes = [[event["code"] for event in each if event["event"] == "note"] for each in events]
     assert codes[0] == codes[1] and len(codes[1]) == len(set(codes[1])) > 0
     assert not (folder / "two" / ".unfinished").exists()
     assert call(*train, "two", *options).exit_code == 0  # already finished

@@ -174,7 +174,7 @@ class LocalProcesses:
         self.report, self.count = run.report, processes_of(run)
         self.command = json.dumps(command) + "\n"
         self.lines: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()  # rank and line; "" at the end
-        self.found: dict[int, Outcome] = {}
+        self.ended: dict[int, Outcome] = {}
         self.deadline: float | None = None
 
     def outcomes(self) -> list[Outcome]:
@@ -184,13 +184,13 @@ class LocalProcesses:
             port = free_port()
             self.processes = [self.start(rank, port) for rank in range(self.count)]
             try:
-                while len(self.found) < self.count:
+                while len(self.ended) < self.count:
                     self.wait()
             finally:
                 for process in self.processes:
                     process.kill()
                     process.wait()
-        return [self.found[rank] for rank in range(self.count)]
+        return [self.ended[rank] for rank in range(self.count)]
 
     def start(self, rank: int, port: int) -> subprocess.Popen[str]:
         """Start the process of a rank, with the variables that torchrun sets."""
@@ -242,10 +242,10 @@ class LocalProcesses:
         if "event" in values:
             replay(values, self.report)
         elif values:
-            self.found[rank] = values
-        elif rank not in self.found:  # it ended without an outcome
-            self.found[rank] = {"error": self.lost(rank)}
-        if "error" in self.found.get(rank, {}) and self.deadline is None:
+            self.ended[rank] = values
+        elif rank not in self.ended:  # it ended without an outcome
+            self.ended[rank] = {"error": self.lost(rank)}
+        if "error" in self.ended.get(rank, {}) and self.deadline is None:
             self.deadline = time.monotonic() + END_SECONDS
 
     def lost(self, rank: int) -> dict[str, Any]:

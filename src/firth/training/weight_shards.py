@@ -7,13 +7,13 @@ weights of a block when the block is computed (Rajbhandari et al. 2020, ZeRO sta
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from firth.core.errors import FirthError
 from firth.core.processes import Alone
@@ -48,12 +48,19 @@ class ShardedNet(nn.Module):
         """Copy the complete weights into another network, tensor by tensor."""
         targets = net.state_dict()
         for name, tensor in self.net.state_dict().items():
-            targets[name].copy_(tensor.full_tensor() if isinstance(tensor, DTensor) else tensor)
+            targets[name].copy_(cast(Any, tensor).full_tensor() if is_divided(tensor) else tensor)
+
+
+def is_divided(tensor: Tensor) -> bool:
+    """Return whether FSDP2 has divided a tensor. The class takes a second to import, which FSDP2 does."""
+    module = sys.modules.get("torch.distributed.tensor")
+    return module is not None and isinstance(tensor, module.DTensor)
 
 
 def own(tensor: Tensor) -> Tensor:
     """Return what this process stores of a weight or moment."""
-    return tensor.to_local().detach() if isinstance(tensor, DTensor) else tensor.detach()
+    local: Tensor = cast(Any, tensor).to_local() if is_divided(tensor) else tensor
+    return local.detach()
 
 
 def rows_of(tensor: Tensor, group: Alone) -> slice:
@@ -64,12 +71,12 @@ def rows_of(tensor: Tensor, group: Alone) -> slice:
 
 def rows_to_write(tensor: Tensor, like: Tensor, group: Alone) -> Tensor:
     """Return this process's rows of `tensor`; `like` is the weight, which may be divided already."""
-    return tensor if isinstance(like, DTensor) or not tensor.ndim else tensor[rows_of(tensor, group)]
+    return tensor if is_divided(like) or not tensor.ndim else tensor[rows_of(tensor, group)]
 
 
 def rows_to_store(tensor: Tensor, like: Tensor, group: Alone) -> Tensor:
     """Return this process's rows of a complete tensor if the weight `like` is divided, and otherwise all."""
-    return tensor[rows_of(tensor, group)].clone() if isinstance(like, DTensor) else tensor
+    return tensor[rows_of(tensor, group)].clone() if is_divided(like) else tensor
 
 
 def copy_rows(target: Tensor, source: Tensor, group: Alone) -> None:
