@@ -127,13 +127,15 @@ def resume(folder: Path) -> str:
 
 def fix_record(folder: Path) -> None:
     """Gives the record of a checkpoint the hashes of its files."""
-    from firth.core.checkpoint import hashes_of
+    from firth.core.checkpoint import hash_of
+    from firth.core.storage import fingerprint
 
     path = folder / ".unfinished/checkpoint.json"
     try:
         record = json.loads(path.read_bytes())
         arrays = folder / ".unfinished" / record["arrays"]
-        record["sha256"] = hashes_of(arrays, record["identity"], record["state"])
+        state = hash_of(record["identity"], record["state"])
+        record["sha256"] = {"arrays": fingerprint(arrays)["sha256"], "state": state}
         path.write_text(json.dumps(record))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass

@@ -7,59 +7,20 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from breaking import Breaks
+from counting import Options, answers, counting, training, weights
 from refusing import refuses
 
 from firth.core.run import Run
-from firth.nets.architecture import Architecture
 from firth.nets.transformer import Decoder
 from firth.training.gradient_loop import PREFETCHED_BATCHES
-from firth.training.network_options import GradientOptions
 from firth.training.optimizers import rate_share
 from firth.transformers.generation import Sampling, engine_of, generate_ids
-from firth.transformers.language_modeling import LanguageTraining
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options(GradientOptions):
-    def fit(self, data, run=Run(), start=None):
-        raise NotImplementedError
-
-    @classmethod
-    def method_name(cls):
-        return "options"
-
-
-def counting(length: int = 4000) -> np.ndarray:
-    """0 1 2 … 9 0 1 2 …: each token determines the next."""
-    return (np.arange(length) % 10).astype(np.int32)
-
-
-def training(run: Run, ids: np.ndarray | None = None, held_out: float = 0.1, **options) -> LanguageTraining:
-    torch.manual_seed(0)
-    size = Architecture(layers=1, dim=32, heads=2, max_positions=16, dropout=options.pop("dropout", 0.0))
-    settings = {"epochs": 3, "batch_tokens": 128, "learning_rate": 1e-2} | options
-    return LanguageTraining(
-        Options(**settings), Decoder(10, size), counting() if ids is None else ids, 16, held_out, "data", run
-    )
-
-
-def weights(task: LanguageTraining) -> bytes:
-    return b"".join(tensor.numpy().tobytes() for tensor in task.net.state_dict().values())
-
-
-def answers(task: LanguageTraining) -> np.ndarray:
-    """The logits for some tokens. Weights without any effect, such as the biases of keys, may differ."""
-    net = task.net
-    assert isinstance(net, Decoder)
-    with torch.no_grad():
-        return np.asarray(net.logits(net(torch.arange(10)[None])).numpy())
 
 
 def test_a_step_has_at_least_batch_tokens():
@@ -129,8 +90,10 @@ def test_gradients_are_accumulated_over_batches(monkeypatch):
 PROGRAM = """
 import sys
 sys.path.insert(0, {tests!r})
+import numpy as np
 import torch.distributed as dist
-from test_gradient_loop import Run, answers, np, training
+from counting import answers, training
+from firth.core.run import Run
 task = training(Run(deterministic=True, device="cpu"), epochs=1, held_out=0.0)
 task.go()
 if task.rank == 0:
@@ -144,7 +107,7 @@ def test_two_processes_equal_one(tmp_path: Path):
     alone = training(Run(deterministic=True, device="cpu"), epochs=1, held_out=0.0)
     alone.go()
     program, out = tmp_path / "two.py", tmp_path / "answers.npy"
-    program.write_text(PROGRAM.format(tests=str(Path(__file__).parent), out=str(out)))
+    program.write_text(PROGRAM.format(tests=str(Path(__file__).parents[1]), out=str(out)))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(program)]
     path = os.pathsep.join(path for path in sys.path if path)
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120)

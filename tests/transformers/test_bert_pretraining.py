@@ -423,3 +423,25 @@ def test_options_are_checked_together():
     words = firth.SkipGram(min_count=1, epochs=1).fit(DOCUMENTS, ALONE)
     with refuses("incompatible_start", got=words):
         pretrain_bert(firth.BERT(**TINY), DOCUMENTS, ALONE, words)
+
+
+def test_the_passes_of_a_step_have_one_shape_on_a_gpu():
+    """A step divided into passes has the same pairs as an undivided one; all passes are padded to one shape."""
+    tasks = [training(run, batch_tokens=900) for run in (ALONE, replace(ALONE, accumulation=3))]
+    for task in tasks:
+        task.static = True
+    whole, divided = (task.plan(0) for task in tasks)
+    assert len(divided) > 2 * len(whole) and {batch.what.shape for batch in divided} == {tasks[1].plan(1)[0].what.shape}
+    shapes = set()
+    for batch in whole:
+        passes = [part for part in divided if part.step == batch.step]
+        assert sum(part.tokens for part in passes) == batch.tokens and len(passes) <= 3
+        begins = np.concatenate([part.what.pairs.begin for part in passes])
+        np.testing.assert_array_equal(begins, batch.what.pairs.begin)
+        loaded = [tasks[1].load(part.what) for part in passes]
+        shapes |= {tuple(tensor.shape for tensor in tensors) for tensors in loaded}
+        slots = [int((tensors[6] > 0).sum()) for tensors in (*loaded, tasks[0].load(batch.what))]
+        assert sum(slots[:-1]) == slots[-1]
+        weighted = tasks[1].normalized(loaded, batch.tokens)
+        assert sum(float(tensors[6].sum()) for tensors in weighted) == pytest.approx(batch.tokens, rel=1e-4)
+    assert len(shapes) == 1

@@ -12,7 +12,7 @@ from firth.cli.main import Interrupted
 from firth.cli.train import Flag, MethodCommand, Methods, flag_of, open_data, run_options
 from firth.core import registry
 from firth.core.errors import FirthError
-from firth.core.options import build_settings, options_of, plain_name
+from firth.core.options import Option, build_settings, options_of, plain_name
 from firth.core.remote import as_path
 from firth.core.run import Run
 
@@ -58,7 +58,7 @@ def command() -> None:
 def sweep_command(name: str, method: type[Method]) -> click.Command:
     """Return the command of a method: its options are fixed values, and --try names the options to vary."""
     flags = [flag_of(option, "Method options") for option in options_of(method)]
-    flags += [flag_of(option, "Run settings") for option in run_options(method) if option.name != "budget"]
+    flags += [flag_of(option, "Run settings") for option in run_settings(method)]
     flags += [Flag([flag], section="Data", **settings) for flag, settings in file_flags(method.data.file_options)]
     taken = {flag.name for flag in flags}
     flags += [Flag([f"--{task}"], metavar="FILE", section="Task", help=text) for task, text in TASKS.items()]
@@ -99,6 +99,12 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
     )
 
 
+def run_settings(method: type[Method]) -> list[Option]:
+    """Return the settings of a run that apply to the trials, which run one after the other in this process."""
+    others = {"budget", "cluster", "workers", "shard_weights"}
+    return [option for option in run_options(method) if option.name not in others]
+
+
 def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     """Run the sweep and print its trials."""
     from firth.studies import sweep
@@ -106,8 +112,8 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     from firth.studies.sweeping import check_sweep
 
     def options_given(settings: type) -> dict[str, Any]:
-        names = [option.name for option in options_of(settings) if not (settings is Run and option.name == "budget")]
-        return {name: value for name in names if (value := values[name]) is not None}
+        options = run_settings(method_class) if settings is Run else options_of(settings)
+        return {option.name: value for option in options if (value := values[option.name]) is not None}
 
     method = build_settings(method_class, options_given(method_class))
     run = Run(**options_given(Run), report=choose_report(values["progress"]))

@@ -26,7 +26,7 @@ from firth.core.errors import FirthError
 from firth.core.options import Option, build_settings, options_of
 from firth.core.processes import is_first_process
 from firth.core.remote import as_path
-from firth.core.report import clock, human
+from firth.core.report import Report, clock, human
 from firth.core.run import Run
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 FINETUNING = "finetuning"  # the family of methods that `firth finetune` runs
 DISTIL = "distil"  # its base model is called the teacher
 SECTIONS = ("Method options", "Run settings", "Data", "Task", "Other")
+NETWORK_SETTINGS = ("accumulation", "shard_weights")  # of Run, shown for networks only
 DASH = "–"
 SCORES = ("accuracy", "f1", "matthews", "spearman", "pearson", "exact_match")  # on development data
 DISTIL_HELP = """Distil: distill a BERT into a table of token vectors, which is small and fast.
@@ -126,11 +127,12 @@ def train_command(name: str, method: type[Method]) -> click.Command:
 
 
 def run_options(method: type[Method]) -> list[Option]:
-    """Return the run settings; the help of the cluster says what the method computes there."""
-    used = method.distributed or "not used by this method"
+    """Return the settings of a run that the method has; the help of the cluster says what is computed there."""
+    used = method.distributed or ("training" if method.in_processes else "not used by this method")
     return [
         dataclasses.replace(option, help=f"{option.help}; {used}") if option.name == "cluster" else option
         for option in options_of(Run)
+        if method.in_processes or option.name not in NETWORK_SETTINGS
     ]
 
 
@@ -165,35 +167,59 @@ def shown(value: Any) -> str:
 
 
 def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
-    """Train the method, and print the result in the first process."""
+    """Train the method, in this process or in several, and print the result in the first process."""
     from firth.core.report import Nothing
-    from firth.core.train import check_first, train
+    from firth.core.train import Trained, check_first
 
-    def options_given(settings: type) -> dict[str, Any]:
-        return {option.name: value for option in options_of(settings) if (value := values[option.name]) is not None}
-
-    method = build_settings(method_class, options_given(method_class))
-    first = is_first_process()
-    run = Run(**options_given(Run), report=choose_report(values["progress"]) if first else Nothing())
-    check_first(method, run, as_path(values["folder"]))
-    data = open_data(method_class.data, values)
-    start = open_model(values["start"]) if values["start"] else None
+    first, folder = is_first_process(), as_path(values["folder"])
+    report = choose_report(values["progress"]) if first else Nothing()
     typed = shlex.join(["firth", *sys.argv[1:]])
+    method, run = settings_of(method_class, values, report)
     try:
-        trained = train(
-            method,
-            data,
-            values["folder"],
-            run=run,
-            start=start,
-            overwrite=values["overwrite"],
-            command=typed,
-            license=values["license"],
-        )
+        if method.in_processes and (run.workers > 1 or run.cluster):
+            from firth.cli.train_workers import train_in_workers
+            from firth.core.saved import load
+
+            check_first(method, run, folder)
+            own = values | {"workers": None, "cluster": None}
+            debug = bool(click.get_current_context().meta.get("debug"))
+            command = {"method": method.method_name(), "values": own, "typed": typed, "debug": debug}
+            status = train_in_workers(command, run)
+            trained: Trained[Model] = Trained(load(str(folder), method_class), folder, status)
+        else:
+            own = values | {"workers": None} if method.in_processes else values
+            trained = train_here(method_class, own, report, typed)
     except KeyboardInterrupt:
         raise Interrupted("interrupted", how_to_resume(values["folder"])) from None
     if first:
         print_result(trained, values["as_json"], text_pairs=bool(values.get("other")))
+
+
+def settings_of(method_class: type[Method], values: dict[str, Any], report: Report) -> tuple[Method, Run]:
+    """Return the method and the run with the values of the flags."""
+
+    def options_given(settings: type) -> dict[str, Any]:
+        return {option.name: value for option in options_of(settings) if (value := values.get(option.name)) is not None}
+
+    return build_settings(method_class, options_given(method_class)), Run(**options_given(Run), report=report)
+
+
+def train_here(method_class: type[Method], values: dict[str, Any], report: Report, typed: str) -> Trained[Model]:
+    """Train in this process, which may be one of several."""
+    from firth.core.train import check_first, train
+
+    method, run = settings_of(method_class, values, report)
+    check_first(method, run, as_path(values["folder"]))
+    return train(
+        method,
+        open_data(method_class.data, values),
+        values["folder"],
+        run=run,
+        start=open_model(values["start"]) if values["start"] else None,
+        overwrite=values["overwrite"],
+        command=typed,
+        license=values["license"],
+    )
 
 
 def open_data(data_class: type[Data], values: dict[str, Any]) -> Any:

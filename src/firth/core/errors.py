@@ -31,6 +31,7 @@ CODES = {
     "invalid_type": "A value of the wrong type.",
     "invalid_value": "A value outside the range or the choices of its option.",
     "locked": "Another process is writing to the same folder.",
+    "lost_process": "A process that trained together with others was killed or cannot be reached.",
     "malformed_data": "A line, row or cell of a data file that cannot be read.",
     "missing_mask": "A text without a mask token to fill.",
     "missing_method": "The method is not part of this installation.",

@@ -87,7 +87,18 @@ class Method(ABC):
             )
 
     def check_cluster(self, run: Run) -> None:
-        """Check that the method uses the cluster of a run; `fit` calls it before it reads any data."""
+        """Check that the method uses the cluster and processes of a run; `fit` calls it before it reads data."""
+        if self.in_processes:
+            return
+        networks = {"accumulation": run.accumulation > 1, "shard_weights": run.shard_weights}
+        given = [name for name, is_given in networks.items() if is_given]
+        if given:
+            raise FirthError(
+                "conflicting_options",
+                "{method} has no {options}, which are for networks. Omit them.",
+                method=type(self).__name__,
+                options=", ".join(given),
+            )
         if run.cluster and not self.distributed:
             raise FirthError(
                 "unsupported_cluster",
@@ -96,12 +107,11 @@ class Method(ABC):
                 method=type(self).__name__,
                 cluster=run.cluster,
             )
-
-        if run.workers and not run.cluster and not self.in_processes:
+        if run.workers and not run.cluster:
             raise FirthError(
                 "conflicting_options",
-                "{options}: workers={workers} needs a cluster, such as cluster=processes. For threads, use threads.",
-                options="workers without cluster",
+                "{options}={workers} needs a cluster, such as cluster=processes. For threads, use threads.",
+                options="workers",
                 workers=run.workers,
             )
 
@@ -136,6 +146,21 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
                 got=type(run).__name__,
             )
         self.check_cluster(run)
+        if self.in_processes and run.cluster:
+            raise FirthError(
+                "unsupported_cluster",
+                "{method}.fit runs in this process and cannot use cluster={cluster}, which is for the commands firth train "
+                "and firth finetune. In Python, start processes with torchrun or Ray Train; each calls fit.",
+                method=type(self).__name__,
+                cluster=run.cluster,
+            )
+        if self.in_processes and run.workers:
+            raise FirthError(
+                "conflicting_options",
+                "fit runs in this process; workers={workers} is for the commands firth train and firth finetune. In "
+                "Python, start processes with torchrun or Ray Train; each calls fit.",
+                workers=run.workers,
+            )
         self.check_run(run)
         model = fit(self, *data, **settings)
         start = settings.get("start", data[2] if len(data) > 2 else None)

@@ -1,10 +1,48 @@
-"""Rank and number of the processes that torchrun started, from their environment variables."""
+"""Rank and number of the processes that train together, from the environment variables that torchrun sets.
+
+`--workers` and Ray Train set the same variables.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from firth.core.errors import FirthError
+
+T = TypeVar("T")
+
+
+class Alone:
+    """A group of one process; `training/device.py` has the group of torch.distributed."""
+
+    rank = 0
+    world = 1
+
+    def gather(self, value: Any) -> list[Any]:
+        """Return the values of all processes by rank, on every process."""
+        return [value]
+
+
+def on_each(group: Alone, work: Callable[[], T]) -> list[T]:
+    """Run `work` on every process of a group and return all results; an error of one is raised on all."""
+    result: T | None = None
+    error: Exception | None = None
+    try:
+        result = work()
+    except Exception as caught:
+        error = caught
+    answers = group.gather((result, error))
+    for _, failure in answers:
+        if failure is not None:
+            raise failure
+    return [answer for answer, _ in answers]
+
+
+def on_first(group: Alone, work: Callable[[], T]) -> T:
+    """Run `work` on rank 0 and return its result, or raise its error, on every process."""
+    return on_each(group, lambda: work() if group.rank == 0 else None)[0]  # type: ignore[return-value]
 
 
 def number_in(variable: str, default: int) -> int:

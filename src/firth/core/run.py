@@ -29,6 +29,12 @@ class Run:
     memory: str = option("", "memory limit for counting, such as 2GB; empty = no limit")
     cluster: str = option("", "where work is run: empty = this process, processes, ray or ray://HOST:PORT")
     workers: int = option(0, "worker processes of the cluster; 0 = one per core or GPU", low=0, high=65536)
+    accumulation: int = option(
+        1, "gradient accumulation: passes per training step of a network; more need less memory", low=1, high=65536
+    )
+    shard_weights: bool = option(
+        False, "FSDP: divide weights, gradients and optimizer state of a network among the processes"
+    )
     checkpoint_folder: str | Path | None = None  # None: no checkpoints
     report: Report = field(default_factory=default_report, compare=False, repr=False)
 

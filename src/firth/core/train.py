@@ -81,8 +81,9 @@ def train(
     identified = data is None or identity["data"] is not None  # data may be None: Distil needs none
     if not overwrite and identified and finished_identity(target) == identity:
         return Trained(load(target, type(method)), target, "already finished")
-    if not is_first_process():  # only rank 0 writes
-        return Trained(method.fit(data, run, start), target, "trained")
+    if not is_first_process():  # rank 0 writes the model; checkpoints are written by all
+        shared = dataclasses.replace(run, checkpoint_folder=target / UNFINISHED)
+        return Trained(method.fit(data, shared, start), target, "trained")
     check_target(target, identity, overwrite)
     with session(target) as work:
         check_target(target, identity, overwrite)  # again, now that the folder is locked

@@ -83,10 +83,10 @@ def imported(name: str) -> str | Callable[[str], list[str]]:
     module, _, path = name.partition(":")
     if not path:
         return name
-    found = importlib.import_module(module)
+    tokenizer = importlib.import_module(module)
     for part in path.split("."):
-        found = getattr(found, part)
-    return found  # type: ignore[return-value]
+        tokenizer = getattr(tokenizer, part)
+    return tokenizer  # type: ignore[return-value]
 
 
 # ---- in the driver ----

@@ -152,11 +152,8 @@ class ContrastiveTraining(GradientLoop):
         order = np.random.default_rng((self.run.seed, epoch)).permutation(len(self.texts))
         tokens = np.sum([side.lengths for side in self.texts.sides], axis=0)[order]
         ends = batch_ends(tokens, max(self.method.batch_tokens, int(tokens.max())), self.method.batch_size)
-        return [Batch(rows, len(rows)) for rows in np.split(order, ends[:-1])]
-
-    def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
-        """Return the batches of one step: one per process, each with its own negatives."""
-        return batches[self.progress.batch : self.progress.batch + self.world]
+        # A step has one batch per process, each with its own negatives.
+        return [Batch(rows, len(rows), n // self.world) for n, rows in enumerate(np.split(order, ends[:-1]))]
 
     def load(self, what: Any) -> Any:
         """Return ids and starts of the texts sorted by length, the rows to restore their order, and the inputs of the

@@ -191,20 +191,13 @@ class FineTuning(GradientLoop):
             shuffled = order[first : first + self.method.batch_size]
             step_rows = shuffled[np.argsort(lengths[shuffled], kind="stable")]
             total = int(lengths[step_rows].sum())
-            parts = max(self.world, -(-total // self.method.batch_tokens))
+            parts = max(self.passes(), -(-total // self.method.batch_tokens))
             cuts = np.searchsorted(np.cumsum(lengths[step_rows]), [total * part / parts for part in range(1, parts)])
-            batches += [Batch((step, rows.tolist()), len(rows)) for rows in np.split(step_rows, cuts) if len(rows)]
+            batches += [Batch(rows.tolist(), len(rows), step) for rows in np.split(step_rows, cuts) if len(rows)]
         return batches
 
-    def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
-        start = end = self.progress.batch
-        while end < len(batches) and batches[end].what[0] == batches[start].what[0]:
-            end += 1
-        return batches[start:end]
-
     def load(self, what: Any) -> list[Tensor]:
-        _, rows = what
-        return [*self.inputs(rows, dev=False), *self.targets(rows, dev=False)]
+        return [*self.inputs(what, dev=False), *self.targets(what, dev=False)]
 
     def inputs(self, rows: Sequence[int], dev: bool) -> list[Tensor]:
         """Return the network's inputs: token ids, or cached vectors of a frozen base; then segment ids and starts."""

@@ -38,6 +38,7 @@ class LoraOptions(GradientOptions):
 class TuningOptions(LoraOptions):
     """Options for training a pretrained network on a task."""
 
+    shards_weights: ClassVar[bool] = False
     limits: ClassVar[tuple[str, ...]] = (INHERITED,)
     needs_start: ClassVar[bool] = True
 

@@ -28,6 +28,8 @@ class SentenceEncoder(LoraOptions):
     twice with different dropout, which gives the pair (SimCSE).
     """
 
+    shards_weights: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = False  # in-batch negatives need the whole batch
     limits: ClassVar[tuple[str, ...]] = (
         INHERITED,
         "Similarity means what the training pairs made similar: topic, paraphrase or answer.",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -9,9 +12,11 @@ import torch
 import torch.distributed as dist
 
 from firth.core.errors import FirthError
-from firth.core.processes import local_rank, world_size
+from firth.core.processes import Alone, local_rank, world_size
 from firth.core.run import Run
 
+BACKENDS = "cpu:gloo,cuda:nccl"  # objects and flags are exchanged on the CPU
+LOST = re.compile("gloo|NCCL|Connection (closed|reset|refused)|Broken pipe", re.IGNORECASE)
 PEAKS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}  # dense bf16 operations per second, from data sheets
 
 
@@ -33,12 +38,47 @@ def device_of(run: Run) -> torch.device:
     return torch.device("cuda", local_rank())
 
 
-def distributed(run: Run) -> tuple[int, int]:
-    """Return the rank of this process and the number of processes, as set by torchrun."""
-    world = world_size()
-    if world > 1 and not dist.is_initialized():
-        dist.init_process_group("nccl" if torch.cuda.is_available() and run.device != "cpu" else "gloo")
-    return (dist.get_rank(), dist.get_world_size()) if world > 1 else (0, 1)
+class Group(Alone):
+    """The processes of torch.distributed, which torchrun, `--workers` or Ray Train started."""
+
+    def __init__(self) -> None:
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+
+    def gather(self, value: Any) -> list[Any]:
+        """Return the values of all processes by rank, on every process."""
+        values: list[Any] = [None] * self.world
+        dist.all_gather_object(values, value)
+        return values
+
+
+def group_of(device: torch.device) -> Alone:
+    """Return the group of processes that train on this kind of device together, connected."""
+    if world_size() == 1:
+        return Alone()
+    if not dist.is_initialized():
+        dist.init_process_group(BACKENDS if device.type == "cuda" else "gloo")
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    return Group()
+
+
+@contextmanager
+def losses_reported(group: Alone) -> Iterator[None]:
+    """Raise lost_process for the errors of torch.distributed when another process ends or cannot be reached."""
+    try:
+        yield
+    except RuntimeError as error:
+        if group.world == 1 or not (isinstance(error, dist.DistError) or LOST.search(str(error))):
+            raise
+        reason = str(error).partition("\n")[0]
+        raise FirthError(
+            "lost_process",
+            "Process {rank} of {processes} lost the connection to another one ({reason}). The same command resumes "
+            "from the last checkpoint.",
+            rank=group.rank,
+            processes=group.world,
+            reason=f"{reason:.200}",
+        ) from error
 
 
 def join() -> None:

@@ -128,7 +128,7 @@ class Loop(ABC):
 
     def go(self) -> dict[str, Any]:
         """Train to the end of the epochs or the budget, resuming from a checkpoint if there is one; return metrics."""
-        checkpoints = Checkpoints(self.run.checkpoint_folder, self.run.checkpoint_every, self.identity())
+        checkpoints = self.checkpoints()
         self.resume(checkpoints)
         if not self.progress.words:
             self.progress.untrained = self.probe_loss()
@@ -139,7 +139,7 @@ class Loop(ABC):
                 with interrupts_held():
                     self.slice()
                 report.step(self.done(), **self.progress_metrics())
-                if checkpoints.due():
+                if self.is_due(checkpoints):
                     checkpoints.save(*self.state())
         except KeyboardInterrupt:
             checkpoints.save(*self.state())
@@ -153,6 +153,14 @@ class Loop(ABC):
                 "unused_budget",
             )
         return self.metrics() | self.check_learned()
+
+    def checkpoints(self) -> Checkpoints:
+        """Return the checkpoints of this run."""
+        return Checkpoints(self.run.checkpoint_folder, self.run.checkpoint_every, self.identity())
+
+    def is_due(self, checkpoints: Checkpoints) -> bool:
+        """Return whether it is time for the next checkpoint."""
+        return checkpoints.due()
 
     def identity(self) -> dict[str, Any]:
         """Return what a checkpoint must agree on to be resumed."""

@@ -1,7 +1,8 @@
 """The training loop of all networks.
 
 It has AdamW, a learning rate schedule, gradient clipping and accumulation, mixed precision, held-out evaluation,
-selection of the best weights, exact resume, a time budget, and several processes under torchrun.
+selection of the best weights, exact resume, a time budget, and several processes, which divide the batches of each step
+and, if asked, the weights.
 
 A subclass defines the batches and the loss of a batch.
 """
@@ -12,11 +13,11 @@ import math
 import sys
 import time
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -24,14 +25,16 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from firth.core.checkpoint import Checkpoints
+from firth.core.checkpoint import Checkpoints, interrupts_held
 from firth.core.errors import FirthError
 from firth.core.run import Run
-from firth.training.device import device_of, distributed, peak_of
+from firth.training.device import device_of, group_of, losses_reported, peak_of
 from firth.training.epoch_loop import Loop, Progress, SliceResult, nothing_learned
 from firth.training.network_options import LearningOptions
 from firth.training.optimizers import optimizer, rate_share
+from firth.training.weight_shards import ShardedNet, copy_rows, moments_of, own, rows_to_store, rows_to_write
 
+T = TypeVar("T")
 PREFETCHED_BATCHES = 3  # batches loaded ahead of the current one
 MAX_SLICE_SECONDS = 2.0
 EVALUATIONS = 20  # held-out evaluations per run
@@ -54,10 +57,14 @@ def parameter_counts(net: nn.Module) -> dict[str, int]:
 
 
 class Batch(NamedTuple):
-    """One batch of a plan: what to load, and its number of tokens."""
+    """One batch of a plan: what to load, its number of tokens, and the number of its step.
+
+    The batches of a step are divided among the processes, each of which accumulates the gradients of its own.
+    """
 
     what: Any
     tokens: int
+    step: int
 
 
 @dataclass
@@ -90,18 +97,23 @@ class GradientLoop(Loop):
 
     def __init__(self, method: LearningOptions, net: nn.Module, fingerprint: str, run: Run, size: int) -> None:
         super().__init__(method, fingerprint, run, size)
-        self.rank, self.world = distributed(run)
         self.device = device_of(run)
-        self.net = net.to(self.device)
-        self.optimizer = optimizer(method, net, self.device)
+        self.group = group_of(self.device)
+        self.rank, self.world = self.group.rank, self.group.world
+        self.sharded = ShardedNet(net, self.device) if run.shard_weights and self.world > 1 else None
+        self.whole = net  # complete weights for the model, used in training unless they are sharded
+        self.net = net.to(self.device) if self.sharded is None else self.sharded.net
+        self.optimizer = optimizer(method, self.net, self.device)
         self.progress = GradientProgress()
         self.best: dict[str, Tensor] = {}
         self.mixed = self.device.type == "cuda"
-        self.compiled = torch.compile(self.batch_loss, dynamic=False) if self.compiles and self.mixed else None
+        compiles = self.compiles and self.mixed and self.sharded is None
+        self.compiled = torch.compile(self.batch_loss, dynamic=False) if compiles else None
         self.shape: tuple[int, ...] = ()  # of the first batch, for which the loss is compiled
         self.plans: tuple[tuple[int, int], Sequence[Batch]] = ((-1, 0), ())
         self.loader: ThreadPoolExecutor | None = None
         self.loading: dict[int, Future[list[Tensor]]] = {}  # by batch number
+        self.signals: Sequence[Any] = ()  # Ctrl-C and SIGTERM that this process has received
 
     # ---- defined by subclasses ----
 
@@ -120,6 +132,14 @@ class GradientLoop(Loop):
     @abstractmethod
     def batch_loss(self, *tensors: Tensor) -> Tensor:
         """Return the loss of a batch, summed over its tokens."""
+
+    def normalized(self, batches: list[list[Tensor]], tokens: int) -> list[list[Tensor]]:
+        """Return this process's batches of a step of `tokens` tokens.
+
+        A loss that has another denominator than the tokens of the step sets it here, so that the gradient does not
+        depend on how the step is divided.
+        """
+        return batches
 
     def evaluate(self, most: int) -> dict[str, float]:
         """Return metrics on about `most` held-out tokens, including `held_out_loss`; empty by default.
@@ -149,19 +169,41 @@ class GradientLoop(Loop):
 
     def go(self) -> dict[str, Any]:
         """Train, select the best weights, and return the metrics."""
-        with self.settings(), ThreadPoolExecutor(1) as loader:
+        # Several processes must stop at the same step: each holds its signals until all have heard of them.
+        holding = interrupts_held() if self.world > 1 else nullcontext(())
+        with losses_reported(self.group), self.settings(), ThreadPoolExecutor(1) as loader, holding as self.signals:
             # On a CPU, loading in another thread would compete with training.
             self.loader = loader if self.device.type == "cuda" else None
             metrics = super().go()
             if self.best:
-                self.net.load_state_dict(self.best)
+                self.set_weights(self.best)
             self.net.eval()
             held_out_metrics = self.evaluate_held_out(self.final_evaluation_size())
-            return metrics | held_out_metrics | self.check_baseline(held_out_metrics)
+            metrics |= held_out_metrics | self.check_baseline(held_out_metrics)
+            if self.sharded is not None:
+                self.sharded.copy_to(self.whole)
+                self.net, self.sharded = self.whole.eval(), None
+            return metrics
+
+    def compute(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return function(*arguments), which uses the network."""
+        if self.sharded is None:
+            return function(*arguments)
+        result: T = self.sharded(function, *arguments)
+        return result
+
+    def copy_of_weights(self) -> dict[str, Tensor]:
+        """Return a copy of the weights that this process stores."""
+        return {name: own(tensor).cpu().clone() for name, tensor in self.net.state_dict().items()}
+
+    def set_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Set the weights to a copy that `copy_of_weights` returned."""
+        for name, tensor in self.net.state_dict().items():
+            own(tensor).copy_(weights[name])
 
     def check_baseline(self, held_out_metrics: Mapping[str, float]) -> dict[str, float]:
         """Return the baseline loss; add a note if the held-out loss is not lower."""
-        baseline = self.baseline_loss() if "held_out_loss" in held_out_metrics else None
+        baseline = self.compute(self.baseline_loss) if "held_out_loss" in held_out_metrics else None
         if baseline is None:
             return {}
         if held_out_metrics["held_out_loss"] >= baseline:
@@ -206,7 +248,19 @@ class GradientLoop(Loop):
         if phase != progress.phase:
             done = progress.batch / max(1, len(self.batches()))
             progress.phase = phase
-            progress.batch = int(done * len(self.batches()))
+            progress.batch = self.first_of_step(int(done * len(self.batches())))
+
+    def first_of_step(self, number: int) -> int:
+        """Return the first batch of the step that batch `number` belongs to."""
+        batches = self.batches()
+        while 0 < number < len(batches) and batches[number].step == batches[number - 1].step:
+            number -= 1
+        return number
+
+    def passes(self, most: int = sys.maxsize) -> int:
+        """Return the number of batches per step, of at most `most` tokens each: a multiple of the processes."""
+        count = max(self.world * self.run.accumulation, -(-self.method.batch_units // most))
+        return -(-count // self.world) * self.world
 
     def position(self) -> int:
         """Return the number of units finished in this epoch."""
@@ -224,6 +278,24 @@ class GradientLoop(Loop):
         dist.broadcast(tensor, 0)
         return float(tensor)
 
+    def agreed(self, value: bool) -> bool:
+        """Return whether the value is true on any process."""
+        if self.world == 1:
+            return value
+        flag = torch.tensor(float(value), device=self.device)
+        dist.all_reduce(flag, dist.ReduceOp.MAX)
+        return bool(flag)
+
+    def is_due(self, checkpoints: Checkpoints) -> bool:
+        """Return whether it is time for the next checkpoint by the clock of rank 0."""
+        return self.agreed(checkpoints.due() and not self.rank)
+
+    def slice(self) -> None:
+        """Train for one slice; stop if a process has received Ctrl-C or SIGTERM."""
+        super().slice()
+        if self.world > 1 and self.agreed(bool(self.signals)):
+            raise KeyboardInterrupt
+
     def train(self, units: float, seed: int) -> SliceResult:
         """Take the optimizer steps of one slice."""
         self.net.train()
@@ -233,8 +305,9 @@ class GradientLoop(Loop):
         began, first, trained = time.perf_counter(), progress.position, 0
         total = torch.zeros((), dtype=torch.float64, device=self.device)
         batches = self.batches()
-        if progress.batches:  # resume at the same share of the epoch if the plan has changed
-            progress.batch = progress.batch * len(batches) // progress.batches
+        if progress.batches not in (0, len(batches)):  # resumed by other processes: another plan of the same texts
+            ends = np.cumsum([batch.tokens for batch in batches])
+            progress.batch = self.first_of_step(int(np.searchsorted(ends, progress.position, side="right")))
         if self.measures_start and not progress.steps:
             self.measure(0.0)
         while progress.batch < len(batches):
@@ -260,10 +333,9 @@ class GradientLoop(Loop):
         return SliceResult(float(total), trained, epoch_finished)
 
     def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
-        """Return the batches of one step: enough for `batch_units` over all processes."""
-        start, end, tokens = self.progress.batch, self.progress.batch, 0
-        while end < len(batches) and (tokens < self.method.batch_units or (end - start) % self.world):
-            tokens += batches[end].tokens
+        """Return the batches of the next step."""
+        start = end = self.progress.batch
+        while end < len(batches) and batches[end].step == batches[start].step:
             end += 1
         return batches[start:end]
 
@@ -278,22 +350,36 @@ class GradientLoop(Loop):
         self.optimizer.zero_grad(set_to_none=True)
         tokens = sum(batch.tokens for batch in group)
         total = torch.zeros((), dtype=torch.float64, device=self.device)
-        for number in range(self.progress.batch + self.rank, self.progress.batch + len(group), self.world):
-            tensors = [tensor.to(self.device, non_blocking=True) for tensor in self.loaded(number)]
+        first = self.progress.batch
+        numbers = range(first + self.rank, first + len(group), self.world)
+        parts = self.normalized([self.loaded(number) for number in numbers], tokens)
+        scale = 1 / tokens
+        if self.sharded is not None:
+            scale *= self.world  # FSDP2 divides the sum of the gradients by the processes
+            # All processes collect the weights equally often, also those that have no batch left.
+            idle = -(-len(group) // self.world) - len(parts)
+            parts = parts + idle * [self.prepared(group[0])]
+        for number, tensors in enumerate(parts):
+            on_device = [tensor.to(self.device, non_blocking=True) for tensor in tensors]
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
-                loss = self.loss_of(tensors)
-            (loss / tokens).backward()  # type: ignore[no-untyped-call]
+                loss = self.compute(self.loss_of, on_device) * (number < len(numbers))
+            (loss * scale).backward()  # type: ignore[no-untyped-call]
             total += loss.detach()
         if self.world > 1:
-            for parameter in self.net.parameters():
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
-                dist.all_reduce(parameter.grad)
-            dist.all_reduce(total)
+            self.sum_over_processes(total)
         if self.method.max_grad_norm:
             nn.utils.clip_grad_norm_(self.net.parameters(), self.method.max_grad_norm)
         self.optimizer.step()
         return total
+
+    def sum_over_processes(self, total: Tensor) -> None:
+        """Sum the loss and, unless FSDP2 has done it, the gradients."""
+        dist.all_reduce(total)
+        for parameter in self.net.parameters() if self.sharded is None else ():
+            if parameter.requires_grad:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                dist.all_reduce(parameter.grad)
 
     def loaded(self, number: int) -> list[Tensor]:
         """Return a batch of the plan, and start loading the next ones of this process."""
@@ -346,7 +432,7 @@ class GradientLoop(Loop):
         cost = 1e-9 * loss - metrics["score"] if "score" in metrics else loss  # the loss breaks ties between scores
         if cost < progress.best:
             progress.best = cost
-            self.best = {name: tensor.detach().cpu().clone() for name, tensor in self.net.state_dict().items()}
+            self.best = self.copy_of_weights()
 
     def progress_metrics(self) -> dict[str, float]:
         """Return the metrics shown during training."""
@@ -361,7 +447,7 @@ class GradientLoop(Loop):
         """Return the metrics of `evaluate`, in evaluation mode and without gradients."""
         self.net.eval()
         with torch.no_grad(), torch.autocast(self.device.type, torch.bfloat16, enabled=self.mixed):
-            return self.evaluate(most)
+            return self.compute(self.evaluate, most)
 
     def end_epoch(self) -> dict[str, float]:
         """Reset the position, and return the latest held-out metrics."""
@@ -370,70 +456,80 @@ class GradientLoop(Loop):
 
     # ---- checkpoints ----
 
+    def checkpoints(self) -> Checkpoints:
+        """Return the checkpoints of this run; every process writes its rows of the weights."""
+        return Checkpoints(self.run.checkpoint_folder, self.run.checkpoint_every, self.identity(), self.group)
+
     @property
     def tables(self) -> Mapping[str, NDArray[np.float32]]:
-        """The weights of the network."""
-        return {name: tensor.detach().cpu().numpy() for name, tensor in self.net.state_dict().items()}
+        """The weights of the network that this process stores."""
+        return {name: tensor.numpy() for name, tensor in self.copy_of_weights().items()}
 
     def state(self) -> tuple[Mapping[str, NDArray[Any]], dict[str, Any]]:
-        """Return the arrays of a checkpoint (weights, best weights, moments, random states) and the progress."""
-        arrays, state = super().state()
-        stored = {f"net.{name}": array for name, array in arrays.items()}
-        stored |= {f"best.{name}": tensor.numpy() for name, tensor in self.best.items()}
+        """Return the rows of a checkpoint that this process writes, and the progress.
+
+        They are weights, best weights, moments, and the random states of each process in a row of their own.
+        """
+        _, state = super().state()
+        weights = self.net.state_dict()
+        tensors = {f"net.{name}": rows_to_write(own(like), like, self.group) for name, like in weights.items()}
+        for name, tensor in self.best.items():
+            tensors[f"best.{name}"] = rows_to_write(tensor, weights[name], self.group)
         for number, moments in self.optimizer.state_dict()["state"].items():
-            stored |= {f"moments.{number}.{name}": np.asarray(value.cpu().numpy()) for name, value in moments.items()}
-        stored["random.cpu"] = torch.get_rng_state().numpy()
+            for name, moment in moments.items():
+                tensors[f"moments.{number}.{name}"] = rows_to_write(own(moment), moment, self.group)
+        tensors["random.cpu"] = torch.get_rng_state()[None]
         if self.device.type == "cuda":
-            stored["random.cuda"] = torch.cuda.get_rng_state(self.device).numpy()
+            tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)[None]
         best = state["best"]
-        return stored, state | {"best": best if math.isfinite(best) else None}
+        return (
+            {name: np.asarray(tensor.cpu().numpy()) for name, tensor in tensors.items()},
+            state | {"best": best if math.isfinite(best) else None},
+        )
 
     def resume(self, checkpoints: Checkpoints) -> None:
         """Restore the latest checkpoint on all processes, if there is one."""
-        checkpoint = checkpoints.load() if self.rank == 0 else None
-        if self.world > 1:  # rank 0 reads and writes checkpoints
-            values = [checkpoint]
-            dist.broadcast_object_list(values)
-            checkpoint = values[0]
+        checkpoint = checkpoints.load()
         if not checkpoint:
             return
-        arrays, state = checkpoint
         with checkpoints.restoring():
-            self.restore({name: torch.from_numpy(array) for name, array in arrays.items()}, state)
+            self.restore(*checkpoint)
         self.run.report.note(f"Resuming from a checkpoint at {self.share():.0%}.", "resumed")
 
-    def restore(self, tensors: Mapping[str, Tensor], state: dict[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, NDArray[Any]], state: dict[str, Any]) -> None:
         """Restore a checkpoint; everything is checked before anything is changed."""
 
         def with_prefix(prefix: str) -> dict[str, Tensor]:
-            return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+            names = [name for name in arrays if name.startswith(prefix)]
+            return {name[len(prefix) :]: torch.from_numpy(np.array(arrays[name])) for name in names}
 
         progress = self.progress_of(state | {"best": math.inf if state["best"] is None else state["best"]})
-        weights, best = with_prefix("net."), with_prefix("best.")
+        weights, best, random = with_prefix("net."), with_prefix("best."), with_prefix("random.")
         for name, tensor in self.net.state_dict().items():
             for stored in (weights, best) if best else (weights,):
                 if stored[name].shape != tensor.shape or stored[name].dtype != tensor.dtype:
                     raise FirthError("damaged_checkpoint", "{name} does not fit the network", name=name)
-        moments: dict[int, dict[str, Tensor]] = {}
-        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
-        for name, tensor in with_prefix("moments.").items():
-            number, _, moment_name = name.partition(".")
-            moments.setdefault(int(number), {})[moment_name] = tensor
-            expected_shape = torch.Size() if moment_name == "step" else parameters[int(number)].shape
-            if tensor.shape != expected_shape or not tensor.is_floating_point():
-                raise FirthError("damaged_checkpoint", "moments.{name} does not fit the network", name=name)
-        if any(moment.keys() != {"step", "exp_avg", "exp_avg_sq"} for moment in moments.values()):
-            raise FirthError("damaged_checkpoint", "the moments of AdamW are incomplete")
-        if self.rank:  # processes need different dropout masks
-            torch.manual_seed(self.run.seed + self.rank + self.world * (1 + progress.steps))
-        else:
-            torch.set_rng_state(tensors["random.cpu"])
-        if "random.cuda" in tensors and self.device.type == "cuda" and not self.rank:
-            torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
-        self.net.load_state_dict(weights)
-        self.best, self.progress = best, progress
+        moments = moments_of(self.optimizer, with_prefix("moments."), self.group)
+        self.restore_random(random, progress.steps)
+        for name, tensor in self.net.state_dict().items():
+            copy_rows(tensor, weights[name], self.group)
+        if best:
+            self.best = {
+                name: rows_to_store(best[name], tensor, self.group) for name, tensor in self.net.state_dict().items()
+            }
+        self.progress = progress
         if moments:
             self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": moments})
+
+    def restore_random(self, states: Mapping[str, Tensor], steps: int) -> None:
+        """Restore the random state of this process; if there were other processes, only that of rank 0."""
+        rows = {name: state.reshape(-1, state.shape[-1]) for name, state in states.items()}  # earlier versions: 1-D
+        if self.rank and len(rows["cpu"]) != self.world:
+            torch.manual_seed(self.run.seed + self.rank + self.world * (1 + steps))  # another dropout mask than others
+            return
+        torch.set_rng_state(rows["cpu"][self.rank].clone())
+        if "cuda" in rows and self.device.type == "cuda":
+            torch.cuda.set_rng_state(rows["cuda"][self.rank].clone(), self.device)
 
     def is_inside(self) -> bool:
         """Return whether the phase is one of this run."""

@@ -47,6 +47,10 @@ class LearningOptions(Method):
     """Training options of all networks."""
 
     in_processes: ClassVar[bool] = True
+    #: Whether the weights can be divided among processes (FSDP2).
+    shards_weights: ClassVar[bool] = False
+    #: Whether a step can be divided into several passes.
+    accumulates: ClassVar[bool] = True
 
     epochs: int = option(10, "passes over the data", low=1)
     learning_rate: float = option(1e-3, "peak learning rate, after warmup and before decay", low=1e-9, high=10)
@@ -60,7 +64,22 @@ class LearningOptions(Method):
     dropout: float = option(0.1, "dropout probability", low=0, high=0.95)
 
     def check_run(self, run: Run) -> None:
-        """Refuse a device on which networks cannot be trained."""
+        """Refuse a device on which networks cannot be trained, and settings that this network does not have."""
+        if run.shard_weights and not self.shards_weights:
+            raise FirthError(
+                "conflicting_options",
+                "{method} does not support {option}, which is for BERT, GPT and Seq2Seq. Omit it.",
+                method=type(self).__name__,
+                option="shard_weights",
+            )
+        if run.accumulation > 1 and not self.accumulates:
+            raise FirthError(
+                "conflicting_options",
+                "{method} does not support {option}: every text of a step is compared with all others. Use a smaller "
+                "batch_size.",
+                method=type(self).__name__,
+                option="accumulation",
+            )
         with networks():
             from firth.training.device import device_of
         device_of(run)
@@ -86,6 +105,8 @@ def automatic_batch(tokens: int) -> int:
 @dataclass(frozen=True, kw_only=True)
 class GradientOptions(LearningOptions):
     """Training options of networks over tokens."""
+
+    shards_weights: ClassVar[bool] = True
 
     batch_tokens: int | None = option(
         None, "tokens per step; none = 8192, fewer for small texts (about 1,000 steps per run)", low=1

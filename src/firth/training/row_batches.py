@@ -32,9 +32,10 @@ class RowTraining(GradientLoop):
     def plan(self, epoch: int) -> Sequence[Batch]:
         """Return the shuffled batches of an epoch."""
         order = self.rows[np.random.default_rng([self.run.seed, epoch]).permutation(len(self.rows))]
-        rows_per_batch = max(1, min(MAX_ROWS, self.method.batch_size // self.world))
-        parts = [order[first : first + rows_per_batch] for first in range(0, len(order), rows_per_batch)]
-        return [Batch(part, len(part)) for part in parts]
+        starts, passes = range(0, len(order), self.method.batch_size), self.passes(MAX_ROWS)
+        steps = [order[first : first + self.method.batch_size] for first in starts]
+        parts = [(part, step) for step, rows in enumerate(steps) for part in np.array_split(rows, passes)]
+        return [Batch(part, len(part), step) for part, step in parts if len(part)]
 
     def measured_rows(self, most: int) -> Iterator[NDArray[np.int64]]:
         """Yield the held-out rows of an evaluation in batches."""

@@ -6,10 +6,13 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -31,7 +34,7 @@ from firth.transformers.bert_files import size_of
 from firth.transformers.bert_model import BertModel
 from firth.transformers.masking import Masking, seed_of
 from firth.transformers.next_sentence_pairs import Pairs, make_pairs, short_sentences
-from firth.transformers.packing import Shape, batch_ends, pack
+from firth.transformers.packing import PackedBatch, Shape, batch_ends, pack
 from firth.transformers.pooling import Pooling
 
 MOST_TOKENS = 32_768  # per batch in memory; larger steps accumulate gradients over several
@@ -74,7 +77,10 @@ class Pretraining(GradientLoop):
         self.lengths = (SHORT, self.context_length) if short else (self.context_length,)
         first = self.pairs(self.sentences, 0, 0)
         super().__init__(method, net, sentences.fingerprint, run, int(first.tokens(self.template).sum()))
-        self.capacity = max(self.context_length, min(MOST_TOKENS, method.batch_units // self.world))
+        self.step_capacity = max(self.context_length, method.batch_units)
+        self.capacity = self.step_capacity  # of a batch: with a part of a step, up to one more text
+        if (passes := self.passes(MOST_TOKENS)) > 1:
+            self.capacity = -(-self.step_capacity // passes) + self.context_length - 1
         self.static = self.device.type == "cuda"  # all batches have one shape
         self.longest = self.lengths[0]
         self.attended = 0.0  # mean number of tokens that a token attends to
@@ -91,36 +97,35 @@ class Pretraining(GradientLoop):
         )
         return pairs.take(random.permutation(len(pairs)))
 
-    def shape_of(self, phase: int) -> Shape:
-        """Return the fixed batch shape on a GPU, with a quarter more sequences than the average, and fillers."""
+    def shape_of(self, phase: int, capacity: int) -> Shape:
+        """Return the fixed shape of batches on a GPU, with a quarter more sequences than the average, and fillers."""
         tokens = self.pairs(self.sentences, 0, phase).tokens(self.template)
-        sequences = int(1.25 * self.capacity / tokens.mean()) + 8
-        fillers = -(-self.capacity // self.lengths[phase])
-        return Shape(self.capacity, sequences + fillers, self.masking.max_masked(self.capacity))
+        sequences = int(1.25 * capacity / tokens.mean()) + 8
+        fillers = -(-capacity // self.lengths[phase])
+        return Shape(capacity, sequences + fillers, self.masking.max_masked(capacity))
 
     def phase(self, share: float) -> int:
         """Return the phase at this share of the run: 0 for short sequences, then 1."""
         return int(len(self.lengths) > 1 and share >= self.method.short_first)
 
     def plan(self, epoch: int) -> Sequence[Batch]:
-        """Return the batches of an epoch."""
+        """Return the batches of an epoch: steps of about `batch_tokens` tokens, divided into passes."""
         phase = self.progress.phase
         self.longest = self.lengths[phase]
-        shape = self.shape_of(phase) if self.static else None
         pairs = self.pairs(self.sentences, epoch, phase)
         tokens = pairs.tokens(self.template)
         self.attended = float((tokens**2).sum() / tokens.sum())
-        fillers = -(-self.capacity // self.longest)
-        ends = batch_ends(tokens, self.capacity, shape.sequences - fillers if shape else len(tokens))
-        return [
-            Batch(Work(pairs.take(slice(begin, end)), epoch, self.longest, shape), int(tokens[begin:end].sum()))
-            for begin, end in zip([0, *ends], ends, strict=False)
-        ]
-
-    def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
-        """Return the next batches that together have about `batch_tokens` tokens, counted by their capacity."""
-        count = max(1, round(self.method.batch_units / (self.capacity * self.world))) * self.world
-        return batches[self.progress.batch : self.progress.batch + count]
+        shape = self.shape_of(phase, self.capacity) if self.static else None
+        most = self.shape_of(phase, self.step_capacity).sequences if self.static else len(tokens)
+        ends = batch_ends(tokens, self.step_capacity, most - -(-self.step_capacity // self.longest) * self.static)
+        batches: list[Batch] = []
+        for step, (first, last) in enumerate(zip([0, *ends], ends, strict=False)):
+            cuts = first + divided(tokens[first:last], self.passes(MOST_TOKENS))
+            for begin, end in pairwise(cuts):
+                fits = shape and end - begin <= shape.sequences - -(-self.capacity // self.longest)
+                work = Work(pairs.take(slice(begin, end)), epoch, self.longest, shape if fits else None)
+                batches += [Batch(work, int(tokens[begin:end].sum()), step)] if end > begin else []
+        return batches
 
     def load(self, what: Any) -> Any:
         """Return the tensors of a batch."""
@@ -131,6 +136,20 @@ class Pretraining(GradientLoop):
         return [torch.from_numpy(array) for array in arrays]
 
     # ---- losses ----
+
+    def normalized(self, batches: list[list[Tensor]], tokens: int) -> list[list[Tensor]]:
+        """Weight masked tokens and pairs by their numbers in the whole step."""
+        if self.passes(MOST_TOKENS) == 1:
+            return batches
+        weights = (PackedBatch._fields.index("slot_weights"), PackedBatch._fields.index("pair_weights"))
+        counts = torch.tensor([sum(int((batch[at] > 0).sum()) for batch in batches) for at in weights])
+        if self.world > 1:
+            counts = counts.to(self.device)
+            dist.all_reduce(counts)
+        for batch in batches:
+            for at, count in zip(weights, counts.tolist(), strict=True):
+                batch[at] = (batch[at] > 0) * torch.tensor(tokens / max(1, count), dtype=torch.float32)
+        return batches
 
     def hidden(self, tensors: Sequence[Tensor], longest: int) -> tuple[Tensor, Tensor]:
         """Return the last layer's vectors of masked tokens and of each first token; the losses need no others."""
@@ -217,6 +236,13 @@ class Pretraining(GradientLoop):
         last = sum(part.weight.numel() for part in (block.attention.output, block.feed.wide, block.feed.back))
         blocks, head = blocks - last, last + size.dim * (size.dim + self.net.input.tokens.num_embeddings)
         return 6.0 * (blocks + self.masking.rate * head) + 12.0 * size.layers * size.dim * self.attended
+
+
+def divided(tokens: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
+    """Return the bounds of `parts` groups of consecutive sequences with about as many tokens each."""
+    total = np.cumsum(tokens)
+    cuts = np.searchsorted(total, [total[-1] * part / parts for part in range(1, parts)])
+    return np.array([0, *cuts, len(tokens)])
 
 
 def split(sentences: Sentences, held_out: float) -> tuple[Sentences, Sentences]:

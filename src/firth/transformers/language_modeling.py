@@ -54,10 +54,13 @@ class LanguageTraining(GradientLoop):
         n_sequences = self.size // self.context_length
         slack = len(self.ids) - 1 - n_sequences * self.context_length  # how far the offset can move
         starts = int(random.integers(slack + 1)) + self.context_length * random.permutation(n_sequences)
-        # Rounded up: with slightly too few sequences, a step would take a second batch.
-        rows = math.ceil(min(MOST_TOKENS, self.method.batch_units / self.world) / self.context_length)
-        parts = [starts[first : first + rows] for first in range(0, n_sequences, rows)]
-        return [Batch(part, len(part) * self.context_length) for part in parts]
+        passes = self.passes(MOST_TOKENS)
+        rows = math.ceil(self.method.batch_units / self.context_length)
+        if self.compiled is not None:  # for one shape of batches
+            rows = math.ceil(rows / passes) * passes
+        steps = [starts[first : first + rows] for first in range(0, n_sequences, rows)]
+        parts = [(part, n) for n, step in enumerate(steps) for part in np.array_split(step, passes) if len(part)]
+        return [Batch(part, len(part) * self.context_length, n) for part, n in parts]
 
     def load(self, what: Any) -> Any:
         """Return the tensor of a batch."""

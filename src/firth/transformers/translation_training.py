@@ -139,15 +139,12 @@ class Translating(GradientLoop):
         self.mixed = self.mixed and isinstance(net, EncoderDecoder)
 
     def plan(self, epoch: int) -> Sequence[Batch]:
-        """Return steps of pairs of similar length with about `batch_tokens` target tokens, one part per process."""
+        """Return steps of pairs of similar length with about `batch_tokens` target tokens."""
         random = np.random.default_rng([self.run.seed, epoch])
         steps = bucketed(self.pairs, random, self.method.batch_units)
-        parts = [part for step in steps for part in np.array_split(step, self.world) if len(part)]
-        return [Batch(part, int((self.pairs.lengths[part, 1] - 1).sum())) for part in parts]
-
-    def next_group(self, batches: Sequence[Batch]) -> Sequence[Batch]:
-        """Return one batch per process; `plan` gives them their full size."""
-        return batches[self.progress.batch : self.progress.batch + self.world]
+        parts = [(part, n) for n, step in enumerate(steps) for part in np.array_split(step, self.passes())]
+        lengths = self.pairs.lengths[:, 1] - 1
+        return [Batch(part, int(lengths[part].sum()), step) for part, step in parts if len(part)]
 
     def load(self, what: Any) -> Any:
         """Return the padded sources and targets of a batch."""
