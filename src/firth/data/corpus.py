@@ -99,6 +99,8 @@ class Corpus(Data):
             return [open_source(path) for path in files or readers.find_files(source)]
         if isinstance(source, Corpus):
             return source.sources
+        if isinstance(source, Source):
+            return [source]
         if is_table_like(source):
             return [TableSource(source, self.columns)]
         if isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, dict)):
@@ -221,6 +223,8 @@ class Source:
 class FileSource(Source):
     """A file of text or records."""
 
+    start = readers.BEGINNING
+
     def __init__(self, path: Path) -> None:
         self.path, self.name, self.size = path, str(path), path.stat().st_size
 
@@ -228,9 +232,9 @@ class FileSource(Source):
         with readers.open_decompressed(self.path) as (raw, stream):
             if not readers.format_and_compression(self.path)[0]:
                 refuse_columns(corpus, self.name)
-                yield from builder.text(raw, stream, self.name)
+                yield from builder.text(raw, stream, self.name, self.start.offset)
                 return
-            for record in readers.read_records(self.path, stream, corpus.columns):
+            for record in readers.read_records(self.path, stream, corpus.columns, self.start):
                 yield from builder.records([record])
                 builder.done = builder.before + raw.tell()
 
