@@ -1,10 +1,11 @@
 """For all tests: one thread for networks; small networks (tiny.py); models trained by the fasttext package, for the
-tests of its files."""
+tests of its files; a Ray cluster."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,28 @@ def fasttext_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         files[name] = folder / f"{name}.ftz"
         model.save_model(str(files[name]))
     return files
+
+
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[Any]:
+    """A head and two nodes of one CPU each, to which `--cluster ray` connects. Workers import the tests of jobs.
+
+    A test that removes a node adds another one.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent / "work"), *sys.path]))
+        node: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80_000_000}
+        cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+        cluster.add_node(**node)
+        cluster.add_node(**node)
+        patch.setenv("RAY_ADDRESS", cluster.address)
+        yield cluster
+        ray.shutdown()
+        cluster.shutdown()
 
 
 #: Folders in which each test has a cache of its own. Commands, servers and pages share one, as they do at a user's.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,7 @@ from firth.core.report import Nothing
 from firth.work.executors import Cluster
 from firth.work.job import Job, Shard, run_job
 
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-ray = pytest.importorskip("ray")
-HERE = str(Path(__file__).parent)
+pytest.importorskip("ray")
 
 
 def squares(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> dict[str, int]:
@@ -33,28 +30,6 @@ def squares(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Pa
     return {"rows": number}
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    from ray.cluster_utils import Cluster as MiniCluster
-
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([HERE, *sys.path])
-    node: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80_000_000}
-    mini = MiniCluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
-    mini.add_node(**node)
-    mini.add_node(**node)
-    os.environ["RAY_ADDRESS"] = mini.address
-    try:
-        yield mini
-    finally:
-        ray.shutdown()
-        mini.shutdown()
-        del os.environ["RAY_ADDRESS"]
-        os.environ.pop("PYTHONPATH")
-        if before is not None:
-            os.environ["PYTHONPATH"] = before
-
-
 def job(folder: Path, wait: Path | None = None, shards: int = 6) -> Job:
     started = folder.with_name("started")
     started.mkdir(exist_ok=True)
@@ -64,7 +39,7 @@ def job(folder: Path, wait: Path | None = None, shards: int = 6) -> Job:
     return Job("squaring", "rows", squares, common, parts, folder)
 
 
-def test_tasks_on_three_nodes_survive_the_loss_of_one(cluster, tmp_path):
+def test_tasks_on_three_nodes_survive_the_loss_of_one(ray_cluster, tmp_path):
     """A node is killed while all three work, and another one joins: every shard is computed, none is missing."""
     go = tmp_path / "go"
     work = job(tmp_path / "out", wait=go)
@@ -75,10 +50,9 @@ def test_tasks_on_three_nodes_survive_the_loss_of_one(cluster, tmp_path):
     while len(list(started.iterdir())) < 3:
         assert thread.is_alive()
         time.sleep(0.05)
-    lost = cluster.worker_nodes.pop()
-    cluster.worker_nodes.add(lost)
-    cluster.remove_node(lost, allow_graceful=False)
-    cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
+    lost = next(iter(ray_cluster.worker_nodes))
+    ray_cluster.remove_node(lost, allow_graceful=False)
+    ray_cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
     go.touch()
     thread.join(120)
     assert counts == {f"part-{number}": {"rows": number} for number in range(6)}

@@ -58,20 +58,21 @@ class TextEmbedder:
     def __call__(self, batch: Any) -> Any:
         """Return the vectors of a batch of texts, or a batch of rows with their vectors."""
         if isinstance(batch, Mapping):
-            return {**batch, self.output: self.vectors(self.texts_of(batch, list(batch)))}
+            return {**batch, self.output: self._vectors(self._texts_of(batch, list(batch)))}
         if hasattr(batch, "column_names"):
-            vectors = arrow_lists(self.vectors(self.texts_of(batch, batch.column_names)))
+            vectors = arrow_lists(self._vectors(self._texts_of(batch, batch.column_names)))
             return batch.append_column(self.output, vectors)
         if hasattr(batch, "columns"):
-            rows = self.vectors(self.texts_of(batch, list(batch.columns)))
+            rows = self._vectors(self._texts_of(batch, list(batch.columns)))
             return batch.assign(**{self.output: list(rows)})
-        if type(batch).__module__.startswith("pandas."):
-            return type(batch)(list(self.vectors(batch)), index=batch.index, name=self.output, dtype=object)
-        if type(batch).__module__.startswith("pyarrow."):
-            return arrow_lists(self.vectors(batch))
-        return self.vectors(batch)
+        package = type(batch).__module__.partition(".")[0]
+        if package == "pandas":
+            return type(batch)(list(self._vectors(batch)), index=batch.index, name=self.output, dtype=object)
+        if package == "pyarrow":
+            return arrow_lists(self._vectors(batch))
+        return self._vectors(batch)
 
-    def texts_of(self, batch: Any, names: list[str]) -> Any:
+    def _texts_of(self, batch: Any, names: list[str]) -> Any:
         """Return the column of the texts."""
         if self.column not in names:
             raise FirthError(
@@ -82,12 +83,12 @@ class TextEmbedder:
             )
         return batch[self.column]
 
-    def vectors(self, batch: Any) -> Matrix:
+    def _vectors(self, batch: Any) -> Matrix:
         """Return one row per text."""
         values = batch.to_pylist() if hasattr(batch, "to_pylist") else list(batch)
         path = Path(self.path)
         status = (path / "config.json" if path.is_dir() and (path / "config.json").exists() else path).stat()
-        model = loaded_model(self.path, (status.st_ino, status.st_mtime_ns), self.tokenizer)
+        model = loaded_model(self.path, (status.st_ino, status.st_mtime_ns, self.tokenizer), self.tokenizer)
         rows: Matrix = model.embed(
             ["" if is_missing(value) else value for value in values], report=Silence(), **self.settings
         )

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -224,6 +225,7 @@ class FileSource(Source):
     """A file of text or records."""
 
     start = readers.BEGINNING
+    limit: int | None = None  # records that are read, after the start
 
     def __init__(self, path: Path) -> None:
         self.path, self.name, self.size = path, str(path), path.stat().st_size
@@ -234,7 +236,7 @@ class FileSource(Source):
                 refuse_columns(corpus, self.name)
                 yield from builder.text(raw, stream, self.name, self.start.offset)
                 return
-            for record in readers.read_records(self.path, stream, corpus.columns, self.start):
+            for record in islice(readers.read_records(self.path, stream, corpus.columns, self.start), self.limit):
                 yield from builder.records([record])
                 builder.done = builder.before + raw.tell()
 

@@ -100,6 +100,7 @@ class PieceSource(FileSource):
     def __init__(self, piece: Piece, several: bool) -> None:
         super().__init__(Path(piece.path))
         self.name, self.start, self.prefix = piece.name, piece.start, piece.name if several else ""
+        self.limit = piece.skipped + piece.rows
         if self.size != piece.bytes:
             raise changed(piece, f"{piece.bytes:,} bytes", f"{self.size:,}")
 
