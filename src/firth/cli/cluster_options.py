@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from firth.cli.common import Function
 from firth.core.errors import FirthError
 from firth.core.processes import refuse_processes
-from firth.work.executors import Cluster, parse_part
+
+if TYPE_CHECKING:
+    from firth.work.executors import Cluster
 
 
 def cluster_flags(function: Function) -> Function:
-    """Add --cluster, --workers, --gpus-per-worker and --shard."""
+    """Add --cluster, --workers and --gpus-per-worker."""
     flags: tuple[tuple[str, dict[str, Any]], ...] = (
         ("--cluster", {"metavar": "WHERE", "help": "Where workers run: processes, ray, or ray://HOST:PORT."}),
         ("--workers", {"type": click.IntRange(1), "help": "Number of workers; by default one per core or GPU."}),
         ("--gpus-per-worker", {"type": click.FloatRange(0), "help": "GPUs of each worker, such as 1 or 0.5."}),
-        ("--shard", {"metavar": "I/N", "help": "Only the I-th of N parts, as in an array of jobs: 3/64."}),
     )
     for name, settings in reversed(flags):
         function = click.option(name, **settings)(function)
     return function
 
 
+shard_flag = click.option("--shard", metavar="I/N", help="Only the I-th of N parts, as in an array of jobs: 3/64.")
+
+
 def given_cluster(values: Mapping[str, Any], has_shards: bool) -> Cluster:
     """Return where the work runs. Output that is not written in shards is written by this process."""
-    given = [name for name in ("cluster", "workers", "gpus_per_worker", "shard") if values[name] is not None]
+    from firth.work.executors import Cluster, parse_part
+
+    given = [name for name in ("cluster", "workers", "gpus_per_worker", "shard") if values.get(name) is not None]
     if given and not has_shards:
         raise FirthError(
             "conflicting_options",
@@ -48,7 +54,7 @@ def given_cluster(values: Mapping[str, Any], has_shards: bool) -> Cluster:
         values["cluster"] or "",
         values["workers"] or 0,
         values["gpus_per_worker"] or 0,
-        parse_part(values["shard"]) if values["shard"] is not None else None,
+        parse_part(values["shard"]) if "shard" in given else None,
     )
 
 

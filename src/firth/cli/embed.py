@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.cluster_options import cluster_flags, given_cluster
+from firth.cli.cluster_options import cluster_flags, given_cluster, shard_flag
 from firth.cli.common import (
     choose_report,
     dash_is_stdout,
@@ -23,8 +23,7 @@ from firth.cli.common import (
     protect_inputs,
     unsupported,
 )
-from firth.cli.embed_batches import BATCH, batches, sparse_batches, text_batches, unit_of
-from firth.cli.embed_job import NO_DOCUMENTS, ShardTask, embed_to_shards
+from firth.cli.embed_batches import BATCH, NO_DOCUMENTS, batches, sparse_batches, text_batches, unit_of
 from firth.cli.pooling_options import (
     engine_flags,
     given_engine,
@@ -80,6 +79,7 @@ SHARD_ROWS = 65536
 @engine_flags
 @data_options
 @cluster_flags
+@shard_flag
 @json_flag
 def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool, **values: Any) -> None:
     """Embed the texts of DATA, one row per line or record; - reads standard input.
@@ -121,6 +121,8 @@ def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool,
     texts = Corpus(*data, unit=values["unit"], column=values["column"], key=values["key"])
     protect_inputs(output, *(source.name for source in texts.sources))
     if output and has_shards:
+        from firth.cli.embed_job import ShardTask, embed_to_shards
+
         task = ShardTask(model, path, texts, Path(output), settings, values["shards"], values["shard_rows"])
         counts = embed_to_shards(task, cluster)
     else:

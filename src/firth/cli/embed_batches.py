@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from firth.transformers.pooling import Pooling
 
 BATCH = 2048  # texts at a time
+NO_DOCUMENTS = "The input has no documents to embed."
 
 
 class Replaces(Protocol):

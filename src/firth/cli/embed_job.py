@@ -13,7 +13,7 @@ import click
 
 from firth.cli import shards
 from firth.cli.common import choose_report, does_not_embed, note
-from firth.cli.embed_batches import batches, text_batches
+from firth.cli.embed_batches import NO_DOCUMENTS, batches, text_batches
 from firth.cli.row_writers import writer
 from firth.core.embedding import EmbedsTexts
 from firth.core.errors import FirthError, FirthWarning
@@ -29,8 +29,6 @@ from firth.work.worker import tell
 if TYPE_CHECKING:
     from firth.core.model import Model
     from firth.data.corpus import Corpus
-
-NO_DOCUMENTS = "The input has no documents to embed."
 
 
 class ShardTask(NamedTuple):

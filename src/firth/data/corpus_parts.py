@@ -59,12 +59,13 @@ class CorpusParts:
     starts: Sequence[Sequence[Start]]  # per file, in order; the first is the beginning
     fingerprint: str  # of the content and of how it is read
 
-    def parts(self, rows: int) -> Iterator[list[Piece]]:
-        """Yield the pieces of each part of `rows` documents; the last part may have fewer."""
+    def parts(self, rows: int, skip: int = 0) -> Iterator[list[Piece]]:
+        """Yield the pieces of each part of `rows` documents, without the first `skip`; the last part may have fewer."""
         pieces: list[Piece] = []
         room = rows
         for file, total, starts in zip(self.files, self.rows, self.starts, strict=True):
-            path, first = str(file.path.absolute()), 0
+            path, first = str(file.path.absolute()), min(skip, total)
+            skip -= first
             first_rows = [start.row for start in starts]
             while first < total:
                 count = min(room, total - first)
