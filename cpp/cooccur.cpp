@@ -316,7 +316,7 @@ int64_t count_run(const Text& text, const Windows& windows, const Plan& plan, in
     return records;
 }
 
-int64_t merge_runs(int file, const int64_t* offsets, int64_t runs, int64_t buffer, int32_t words, double scale,
+int64_t merge_runs(const int32_t* files, const int64_t* offsets, int64_t runs, int64_t buffer, int32_t words, double scale,
                    const Plan& plan, const Result& result) {
     return in_blocks(plan, [&] {
         std::vector<RunReader> readers(static_cast<size_t>(runs), RunReader(buffer));
@@ -324,7 +324,7 @@ int64_t merge_runs(int file, const int64_t* offsets, int64_t runs, int64_t buffe
                 out = ResultBlock(plan, scale, result)](BlockOrder& order, int64_t block) mutable {
             for (int64_t r = 0; r < runs; ++r) {
                 const int64_t* run = offsets + r * (plan.blocks + 1);
-                readers[static_cast<size_t>(r)].open(file, run[block], run[block + 1]);
+                readers[static_cast<size_t>(r)].open(files[r], run[block], run[block + 1]);
             }
             for (int32_t word = plan.bounds[block]; word < plan.bounds[block + 1]; ++word) {
                 for (auto& reader : readers) reader.add(word, row);

@@ -51,6 +51,10 @@ class TextEncoder {
     // counted; no separator marks them, so blocks and documents end where safe_cut allows.
     void encode(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends);
 
+    // Adds words with their counts, each followed by NUL, to a slot's table, such as those that other processes counted;
+    // returns their ids. Threads may add to different slots at the same time.
+    std::vector<int32_t> add(int slot, const char* words, size_t size, const int64_t* counts, size_t n_words);
+
     struct Stretch {
         int slot;
         size_t begin, size;  // in ids(slot)

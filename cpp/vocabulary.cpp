@@ -4,8 +4,26 @@
 
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 namespace firth {
+
+std::vector<int32_t> TextEncoder::add(int slot, const char* words, size_t size, const int64_t* counts,
+                                      size_t n_words) {
+    WordTable& table = slots_.at(static_cast<size_t>(slot))->table;
+    std::vector<int32_t> ids;
+    ids.reserve(n_words);
+    for (size_t at = 0; at < size && ids.size() < n_words;) {
+        const char* const end = static_cast<const char*>(std::memchr(words + at, '\0', size - at));
+        if (!end || end == words + at) break;
+        WordTable::Entry& entry = table.find(Word::of(words + at, static_cast<size_t>(end - words) - at));
+        entry.count += counts[ids.size()];
+        ids.push_back(entry.id);
+        at = static_cast<size_t>(end - words) + 1;
+    }
+    if (ids.size() != n_words) throw std::invalid_argument("there must be one count per word.");
+    return ids;
+}
 
 std::vector<int32_t> TextEncoder::prune(int slot) {
     Slot& pruned = *slots_.at(static_cast<size_t>(slot));

@@ -84,18 +84,19 @@ void bind_cooccur(nb::module_& m) {
             nb::arg("first"), nb::arg("last"), nb::arg("file"), nb::arg("begin"), nb::arg("offsets"))
         .def(
             "merge",
-            [](const PairSums& self, int file, nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig> offsets,
+            [](const PairSums& self, Array<int32_t> files, nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig> offsets,
                int64_t buffer, int contexts, int weights, Output<int64_t> lengths) {
                 require(offsets.shape(1) == self.bounds.shape(0) && buffer >= 1,
                         "offsets must have one row per run, and buffer must be at least 1.");
+                require(files.shape(0) == offsets.shape(0), "files must have one descriptor per run.");
                 require(lengths.shape(0) == (size_t)self.text.words, "lengths must have one entry per word.");
                 const Result result{contexts, weights, lengths.data()};
                 return unlocked_on_disk([&] {
-                    return merge_runs(file, offsets.data(), (int64_t)offsets.shape(0), buffer, self.text.words,
+                    return merge_runs(files.data(), offsets.data(), (int64_t)offsets.shape(0), buffer, self.text.words,
                                       self.windows.scale, self.plan, result);
                 });
             },
-            nb::arg("file"), nb::arg("offsets"), nb::arg("buffer"), nb::arg("contexts"), nb::arg("weights"),
+            nb::arg("files"), nb::arg("offsets"), nb::arg("buffer"), nb::arg("contexts"), nb::arg("weights"),
             nb::arg("lengths"));
 }
 

@@ -52,6 +52,17 @@ void bind_text(nb::module_& m) {
             "seed", [](TextEncoder& self, nb::bytes words) { self.seed({words.c_str(), words.size()}); },
             nb::arg("words"))
         .def(
+            "add",
+            [](TextEncoder& self, int slot, nb::bytes words, Array<int64_t> counts) {
+                std::vector<int32_t> ids;
+                {
+                    nb::gil_scoped_release free;
+                    ids = self.add(slot, words.c_str(), words.size(), counts.data(), counts.shape(0));
+                }
+                return owned(std::move(ids));
+            },
+            nb::arg("slot"), nb::arg("words"), nb::arg("counts"))
+        .def(
             "encode",
             [](TextEncoder& self, Array<uint8_t> data, Array<int64_t> ends) {
                 nb::gil_scoped_release free;

@@ -75,6 +75,7 @@ CODES = {
     "unsafe_output": "The output folder holds files that Firth did not write and will not replace.",
     "unsafe_pickle": "A pickle, which Firth does not open because it could run code.",
     "unsupported_architecture": "A network architecture, activation or module that Firth does not have.",
+    "unsupported_cluster": "The method or the data cannot be computed by the workers of a cluster.",
     "unsupported_device": "The method or setting does not run on this device.",
     "unsupported_format": "A format version that this Firth does not read.",
     "unsupported_model": "The model lacks the ability that was asked for.",

@@ -12,14 +12,17 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError
 from firth.core.run import parse_bytes
-from firth.core.storage import saying_where, temporary
+from firth.core.storage import hold, remove, saying_where, temporary
 
+JOB = ".job-"  # prefix of the folders of jobs
+JOB_SECONDS = 7 * 86400
 ENTRY = "entry.json"  # written last: sizes of the other files, and the metadata of the entry
 
 
@@ -80,6 +83,46 @@ def working_folder() -> Iterator[tuple[Path, bool]]:
                 False,
             )
         yield folder, cached
+
+
+@contextlib.contextmanager
+def job_folder(name: str) -> Iterator[Path]:
+    """Yield the folder of a job in the cache, which workers on other machines use too, so it must be shared.
+
+    It is removed at the end but kept after an error or a kill, so that the same job continues with what is finished. A
+    job that another process is running gets a folder of its own.
+    """
+    if not name:  # nothing identifies the job
+        with working_folder() as (folder, _):
+            yield folder
+        return
+    folder, handle = cache_folder() / f"{JOB}{name}", None
+    with saying_where(folder):
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        remove_old_jobs()
+        folder.mkdir(exist_ok=True)
+        try:
+            handle = hold(folder)
+        except (BlockingIOError, FileNotFoundError):
+            folder = Path(tempfile.mkdtemp(prefix=JOB, dir=cache_folder()))
+        except OSError:  # a file system without locks
+            pass
+    try:
+        yield folder
+        remove(folder)
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def remove_old_jobs() -> None:
+    """Remove the folders of jobs that were not continued for a week."""
+    for folder in cache_folder().glob(f"{JOB}*"):
+        with contextlib.suppress(OSError):
+            if folder.stat().st_mtime < time.time() - JOB_SECONDS:
+                handle = hold(folder)
+                remove(folder)
+                os.close(handle)
 
 
 def write_entry(name: str, folder: Path, metadata: dict[str, Any]) -> None:

@@ -345,7 +345,8 @@ def count_shards(sums: kernel.PairSums, size: int, plan: CountingPlan, folder: P
                         sums.run(first, last, runs, offsets[number - 1, -1] if number else 0, offsets[number])
                         run.report.step(last)
                     buffer = max(LEAST_BUFFER, (plan.spare - offsets.nbytes) // (plan.threads * len(starts) * 16))
-                    sums.merge(runs, offsets, buffer, contexts, weights, lengths)
+                    files = np.full(len(starts), runs, dtype=np.int32)
+                    sums.merge(files, offsets, buffer, contexts, weights, lengths)
         run.report.step(size)
     finally:
         run.report.end()

@@ -40,9 +40,7 @@ class CorpusEncoder:
         self.most_bytes = max(run.memory_bytes // 4, 1 << 19)  # merging and growing need more than as much again
         self.encoder = kernel.TextEncoder(split, lowercase, self.slots)
         if start_vocabulary:
-            self.encoder.seed(
-                "".join(token + "\0" for token in start_vocabulary.tokens).encode("utf-8", "surrogatepass")
-            )
+            self.encoder.seed(seed_words(start_vocabulary))
         self.segments: list[tuple[int, int, int]] = []  # generation, slot and number of ids, in text order
         self.generation = 0  # number of times rare words were dropped to save memory; each time renumbers the ids
         self.final_maps: list[Ids] = []
@@ -141,18 +139,10 @@ class CorpusEncoder:
 
     def notes(self, merged: kernel.Merged, split: str, corpus: Corpus | None) -> list[Note]:
         """Return notes about invalid bytes, unsegmented scripts and words dropped to save memory."""
-        notes = []
         invalid, unsegmented = self.encoder.statistics()
         if split == "separated" and corpus:  # a Python tokenizer received decoded texts
             invalid += corpus.replaced
-        if invalid:
-            notes.append(Note(invalid_utf8_note(invalid, corpus), "invalid_utf8"))
-        if split != "separated" and unsegmented * 1000 >= merged.tokens > 0:  # more than a few foreign names
-            text = (
-                f"{unsegmented:,} of {merged.tokens:,} words are long runs of a script that is written without spaces. "
-                "tokenizer=characters or a segmenter (tokenizer=jieba) splits them."
-            )
-            notes.append(Note(text, "unsegmented_script"))
+        notes = encoding_notes(invalid, unsegmented, merged.tokens, split, corpus)
         if self.generation:
             text = (
                 f"Counting exceeded memory={self.run.memory} {self.generation} times. The rarest words were dropped "
@@ -161,6 +151,25 @@ class CorpusEncoder:
             )
             notes.append(Note(text, "memory_limit"))
         return notes
+
+
+def seed_words(vocabulary: Vocabulary) -> bytes:
+    """Return the words of a vocabulary for `TextEncoder.seed`."""
+    return "".join(token + "\0" for token in vocabulary.tokens).encode("utf-8", "surrogatepass")
+
+
+def encoding_notes(invalid: int, unsegmented: int, tokens: int, split: str, corpus: Corpus | None) -> list[Note]:
+    """Return notes about invalid bytes and unsegmented scripts."""
+    notes = []
+    if invalid:
+        notes.append(Note(invalid_utf8_note(invalid, corpus), "invalid_utf8"))
+    if split != "separated" and unsegmented * 1000 >= tokens > 0:  # more than a few foreign names
+        text = (
+            f"{unsegmented:,} of {tokens:,} words are long runs of a script that is written without spaces. "
+            "tokenizer=characters or a segmenter (tokenizer=jieba) splits them."
+        )
+        notes.append(Note(text, "unsegmented_script"))
+    return notes
 
 
 def block_size(run: Run) -> int:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.storage import saying_where
-from firth.data.streams import Stream, file_pieces, flat_pieces, write_all
+from firth.data.streams import Ids, Stream, file_pieces, flat_pieces, write_all
 from firth.kernels.pairs import PairCounter, PairJoiner
 
 if TYPE_CHECKING:
@@ -70,13 +70,49 @@ def find_phrases(
     vocabulary = tokens.vocabulary
     identity = np.arange(len(vocabulary), dtype=np.int32)
     stream = Stream(vocabulary.tokens, vocabulary.counts, flat_pieces(tokens.ids, tokens.starts, identity))
-    return stream_phrases(stream, score, threshold, min_count, MEMORY)[0]
+    return stream_phrases(stream, score, threshold, min_count, PhrasePasses(MEMORY))
 
 
-def stream_phrases(
-    stream: Stream, score: str, threshold: float | None, min_count: int, memory: int
-) -> tuple[list[Phrase], bool]:
-    """Return the phrases of a stream, and whether rare pairs were dropped to stay within the memory limit."""
+class Passes(Protocol):
+    """Passes over a stream: in this process, or by shards on a cluster."""
+
+    pruned: bool  # whether rare pairs were dropped to stay within a memory limit
+
+    def pairs(
+        self, stream: Stream, is_frequent: NDArray[np.uint8], min_count: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        """Return the adjacent pairs of frequent words, in order, and their counts, if they are at least `min_count`."""
+
+    def join(self, stream: Stream, phrases: Iterable[Phrase], name: str) -> Stream:
+        """Write the stream with its phrases joined to files of this name, and return it."""
+
+
+class PhrasePasses:
+    """Passes in this process; pairs are counted within `memory` bytes."""
+
+    def __init__(self, memory: int, folder: Path = Path()) -> None:
+        self.memory, self.folder, self.pruned = memory, folder, False
+
+    def pairs(
+        self, stream: Stream, is_frequent: NDArray[np.uint8], min_count: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        """Return the adjacent pairs of frequent words, in order, and their counts."""
+        counter = PairCounter(self.memory)
+        for piece in stream.pieces():
+            counter.add(piece.ids, piece.map, is_frequent)
+        self.pruned = counter.dropped() > 0
+        return counter.pairs(min_count)
+
+    def join(self, stream: Stream, phrases: Iterable[Phrase], name: str) -> Stream:
+        """Write the stream with its phrases joined to a file, and return it."""
+        words, joined = joined_words(stream, phrases)
+        path = self.folder / f"{name}.i32"
+        counts = write_joined(stream.pieces(), joined, len(words), path)
+        return Stream(words, counts, file_pieces(path, len(words)), stream.fixed)
+
+
+def stream_phrases(stream: Stream, score: str, threshold: float | None, min_count: int, passes: Passes) -> list[Phrase]:
+    """Return the phrases of a stream."""
     if score not in THRESHOLDS:
         raise FirthError(
             "invalid_value",
@@ -85,22 +121,18 @@ def stream_phrases(
             choices=", ".join(THRESHOLDS),
             got=score,
         )
-    counter = PairCounter(memory)
     is_frequent = (stream.counts >= min_count).astype(np.uint8)
-    for piece in stream.pieces():
-        counter.add(piece.ids, piece.map, is_frequent)
-    first, second, counts = counter.pairs(max(min_count, 1))
+    first, second, counts = passes.pairs(stream, is_frequent, max(min_count, 1))
     word_counts = stream.counts
     scores = phrase_scores(counts, word_counts[first], word_counts[second], int(word_counts.sum()), score, min_count)
     selected = np.flatnonzero(scores > (THRESHOLDS[score] if threshold is None else threshold))
     selected = selected[np.lexsort((selected, -counts[selected], -scores[selected]))]
     words = stream.words
-    phrases = [Phrase(words[first[i]], words[second[i]], int(counts[i]), float(scores[i])) for i in selected]
-    return phrases, counter.dropped() > 0
+    return [Phrase(words[first[i]], words[second[i]], int(counts[i]), float(scores[i])) for i in selected]
 
 
-def join_stream(stream: Stream, phrases: Iterable[Phrase], path: Path) -> Stream:
-    """Write the stream with its phrases joined to a file, and return it.
+def joined_words(stream: Stream, phrases: Iterable[Phrase]) -> tuple[list[str], NDArray[np.int32]]:
+    """Return the words with those of joined phrases, and the ids of each phrase: first, second, joined.
 
     A joined token that is already a word gets the id of that word. Phrases of unknown words are skipped.
     """
@@ -115,17 +147,23 @@ def join_stream(stream: Stream, phrases: Iterable[Phrase], path: Path) -> Stream
             ids[joined] = len(words)
             words.append(joined)
         triples.append((ids[phrase.first], ids[phrase.second], ids[joined]))
-    columns = np.array(triples, dtype=np.int32).reshape(-1, 3).T
-    joiner = PairJoiner(*(np.ascontiguousarray(column) for column in columns))
-    counts = np.zeros(len(words), dtype=np.int64)
+    return words, np.array(triples, dtype=np.int32).reshape(-1, 3)
+
+
+def write_joined(
+    pieces: Iterable[tuple[Ids, Ids]], joined: NDArray[np.int32], words: int, path: Path
+) -> NDArray[np.int64]:
+    """Write ids with joined phrases to a file; return the counts of the words."""
+    joiner = PairJoiner(*(np.ascontiguousarray(column) for column in joined.T))
+    counts = np.zeros(words, dtype=np.int64)
     empty = np.zeros(0, dtype=np.int32)
     with saying_where(path), path.open("wb", buffering=0) as file:
-        for piece_ids, map in chain(stream.pieces(), [(empty, empty)]):  # the empty piece flushes the last word
+        for piece_ids, map in chain(pieces, [(empty, empty)]):  # the empty piece flushes the last word
             out = np.empty(len(piece_ids) + 1, dtype=np.int32)
             part = out[: joiner.join(piece_ids, map, out)]
-            counts += np.bincount(part[part >= 0], minlength=len(words))
+            counts += np.bincount(part[part >= 0], minlength=words)
             write_all(file, part)
-    return Stream(words, counts, file_pieces(path, len(words)), stream.fixed)
+    return counts
 
 
 def join_names(first: str, second: str) -> str:

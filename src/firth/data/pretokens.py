@@ -11,6 +11,7 @@ from firth.core.run import Run
 from firth.data.blocks import Block
 from firth.data.corpus import Corpus, Note, invalid_utf8_note
 from firth.data.corpus_encoding import blocks_of
+from firth.data.shard_encoding import count_shards
 from firth.kernels import text as kernel
 from firth.kernels.bpe import Words
 
@@ -28,17 +29,21 @@ def count_pretokens(corpus: Corpus, split: str, lowercase: bool, run: Run) -> Pr
 
     If Run.memory is set, the rarest pre-tokens are dropped to stay within it.
     """
-    # With a memory limit there is a single table, as in data/corpus_encoding.py.
-    slots = 1 if run.memory_bytes else run.cores
-    encoder = kernel.TextEncoder(split, lowercase, slots, corpus.unit)
-    pruned = read_blocks(encoder, slots, blocks_of(corpus, split, None, run, keys=False), corpus.size, run)
+    pruned = 0
+    if run.cluster:
+        encoder, invalid = count_shards(corpus, split, lowercase, run)
+    else:
+        # With a memory limit there is a single table, as in data/corpus_encoding.py.
+        slots = 1 if run.memory_bytes else run.cores
+        encoder = kernel.TextEncoder(split, lowercase, slots, corpus.unit)
+        pruned = read_blocks(encoder, slots, blocks_of(corpus, split, None, run, keys=False), corpus.size, run)
+        invalid, _ = encoder.statistics()
     parts = encoder.merge(1, 0)
     if not parts["tokens"]:
         raise FirthError(
             "empty_data", "The corpus has no text to train a tokenizer on: it is empty or has only white space."
         )
     notes = []
-    invalid, _ = encoder.statistics()
     if invalid:
         notes.append(Note(invalid_utf8_note(invalid, corpus), "invalid_utf8"))
     if pruned:

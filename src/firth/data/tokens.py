@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +21,10 @@ from firth.data import cache, corpus_encoding, readers
 from firth.data import phrases as phrases_of
 from firth.data.blocks import Block, Tags
 from firth.data.corpus import Corpus, Note
-from firth.data.phrases import Phrase
+from firth.data.phrases import Passes, Phrase, PhrasePasses
+from firth.data.shard_encoding import ShardEncoder
+from firth.data.shard_jobs import same_workers
+from firth.data.shard_phrases import ShardPasses
 from firth.data.streams import IDS, STARTS, Piece, Stream, flat_pieces, remapped_pieces, select_vocabulary, write_final
 from firth.data.token_lists import TokenLists, corpus_or_token_lists
 from firth.data.tokenizer import NATIVE, Splitting
@@ -106,6 +110,9 @@ class Tokens(ShowsRows):
         return cls(tokens.ids, tokens.starts, tokens.vocabulary, tokens.raw_tokens, (), keys, tagged)
 
 
+Encoder = corpus_encoding.CorpusEncoder | ShardEncoder
+
+
 class VocabularySettings(NamedTuple):
     """How the vocabulary is built; see `read_tokens`."""
 
@@ -124,6 +131,7 @@ class Text(NamedTuple):
     lowercase: bool
     corpus: Corpus | None = None  # the source of the blocks
     splitting: Splitting | None = None  # the settings as a method has them
+    keys: bool = False  # whether keys and tags are stored
 
 
 def read_tokens(
@@ -154,6 +162,13 @@ def read_tokens(
         return with_vocabulary(data, settings, run)
     corpus = corpus_or_token_lists(data)
     if isinstance(corpus, TokenLists):
+        if run.cluster:
+            raise FirthError(
+                "unsupported_cluster",
+                "Workers of a cluster read files, but {source} is in the memory of this process. Write it to a file, "
+                "or leave out cluster.",
+                source="a list of tokens",
+            )
         blocks = corpus_encoding.token_blocks(corpus.documents(keys), corpus_encoding.block_size(run))
         return encode_text(Text(blocks, "separated", lowercase=False), settings, run, name=None)
     splitting = Splitting(tokenizer, lowercase)
@@ -170,31 +185,27 @@ def read_tokens(
         cached_tokens = open_entry(name, run, splitting)
         if cached_tokens is not None:
             return cached_tokens
-    text = Text(
-        corpus_encoding.blocks_of(corpus, split, custom, run, keys), split, lowercase and native, corpus, splitting
-    )
+    blocks = corpus_encoding.blocks_of(corpus, split, custom, run, keys)
+    text = Text(blocks, split, lowercase and native, corpus, splitting, keys)
     return encode_text(text, settings, run, name)
 
 
 def encode_text(text: Text, settings: VocabularySettings, run: Run, name: str | None) -> Tokens:
     """Encode text in two passes; the result becomes the cache entry `name`, or temporary files if it is None."""
-    with cache.working_folder() as (folder, cached):
+    with encoding_folder(name, run) as (folder, cached), same_workers(run):
         if name and not cached:
             run.report.note(*cache.unwritable_note())
         scratch = folder / "scratch"
         with saying_where(folder):
-            scratch.mkdir()
+            scratch.mkdir(exist_ok=True)
         joining = settings.phrases or settings.start_phrases
-        provisional = (scratch if joining else folder) / IDS
-        encoder = corpus_encoding.CorpusEncoder(
-            provisional, scratch, text.split, text.lowercase, settings.start_vocabulary, run
-        )
-        encoder.read(text.blocks, text.corpus.size if text.corpus else 0)
+        encoder = first_pass(text, settings, (scratch if joining else folder) / IDS, scratch, run)
         min_count = automatic_min_count(encoder.length) if settings.min_count is None else settings.min_count
         if joining:  # with all words, because dropping rare words first would make their neighbors adjacent
             all_words = encoder.merge(1, None)
             stream = Stream(all_words.words, all_words.counts, encoder.pieces, len(settings.start_vocabulary or ()))
-            merged, pieces, joined_phrases = join_and_select(stream, settings, min_count, scratch, run)
+            passes = passes_of(encoder, scratch, run)
+            merged, pieces, joined_phrases = join_and_select(stream, settings, min_count, passes, run)
         else:
             all_words = merged = encoder.merge(min_count, settings.max_size)
             pieces, joined_phrases = encoder.pieces(), []
@@ -213,6 +224,37 @@ def encode_text(text: Text, settings: VocabularySettings, run: Run, name: str | 
         return tokens  # the mappings stay valid after the files are removed
 
 
+@contextlib.contextmanager
+def encoding_folder(name: str | None, run: Run) -> Iterator[tuple[Path, bool]]:
+    """Yield a working folder, and whether it is inside the cache."""
+    if not run.cluster:
+        with cache.working_folder() as found:
+            yield found
+        return
+    with cache.job_folder(name or "") as folder:
+        yield folder, True
+
+
+def first_pass(text: Text, settings: VocabularySettings, path: Path, scratch: Path, run: Run) -> Encoder:
+    """Run the first pass over a text, in this process or on a cluster."""
+    start_vocabulary = settings.start_vocabulary
+    if run.cluster:
+        assert text.corpus is not None and text.splitting is not None
+        shards = ShardEncoder(text.corpus, text.splitting, text.split, start_vocabulary, text.keys, scratch, run)
+        shards.read()
+        return shards
+    encoder = corpus_encoding.CorpusEncoder(path, scratch, text.split, text.lowercase, start_vocabulary, run)
+    encoder.read(text.blocks, text.corpus.size if text.corpus else 0)
+    return encoder
+
+
+def passes_of(encoder: Encoder, scratch: Path, run: Run) -> Passes:
+    """Return how phrases are searched and joined in the text of an encoder."""
+    if isinstance(encoder, ShardEncoder):
+        return ShardPasses(encoder.files, scratch, run)
+    return PhrasePasses(run.memory_bytes or phrases_of.MEMORY, scratch)
+
+
 def with_vocabulary(tokens: Tokens, settings: VocabularySettings, run: Run) -> Tokens:
     """Return the tokens with another vocabulary: fewer words, joined phrases, or the start vocabulary first."""
     old, start_vocabulary = tokens.vocabulary, settings.start_vocabulary
@@ -228,7 +270,8 @@ def with_vocabulary(tokens: Tokens, settings: VocabularySettings, run: Run) -> T
     counts[id_map] = old.counts
     stream = Stream(words, counts, flat_pieces(tokens.ids, tokens.starts, id_map), len(start_vocabulary or ()))
     with cache.working_folder() as (folder, _):
-        merged, pieces, new_phrases = join_and_select(stream, settings, min_count, folder, run)
+        passes = PhrasePasses(run.memory_bytes or phrases_of.MEMORY, folder)
+        merged, pieces, new_phrases = join_and_select(stream, settings, min_count, passes, run)
         if not merged.counts.any():
             raise corpus_encoding.no_words_error(merged, min_count)
         write_final(pieces, folder, run.cores)
@@ -240,24 +283,24 @@ def with_vocabulary(tokens: Tokens, settings: VocabularySettings, run: Run) -> T
 
 
 def join_and_select(
-    stream: Stream, settings: VocabularySettings, min_count: int, scratch: Path, run: Run
+    stream: Stream, settings: VocabularySettings, min_count: int, passes: Passes, run: Run
 ) -> tuple[kernel.Merged, Iterator[Piece], list[list[Phrase]]]:
     """Join phrases, then select the vocabulary."""
     joined_phrases = [list(phrases) for phrases in settings.start_phrases]
     for number, phrases in enumerate(joined_phrases):
-        stream = phrases_of.join_stream(stream, phrases, scratch / f"joined-{number}.i32")
+        stream = passes.join(stream, phrases, f"joined-{number}")
     run.report.begin("joining phrases", settings.phrases, "passes")
     for number in range(settings.phrases):
-        memory = run.memory_bytes or phrases_of.MEMORY
         min_pair_count = max(min_count, phrases_of.MIN_COUNT)
-        phrases, was_pruned = phrases_of.stream_phrases(stream, "npmi", None, min_pair_count, memory)
-        if was_pruned:
+        phrases = phrases_of.stream_phrases(stream, "npmi", None, min_pair_count, passes)
+        if passes.pruned:
+            memory = run.memory_bytes or phrases_of.MEMORY
             text = f"Counting word pairs exceeded {human(memory)}B: rare pairs were dropped, phrases may be missing."
             run.report.note(text, "memory_limit")
         if not phrases:
             break
         joined_phrases.append(phrases)
-        stream = phrases_of.join_stream(stream, phrases, scratch / f"phrases-{number}.i32")
+        stream = passes.join(stream, phrases, f"phrases-{number}")
         run.report.step(number + 1)
     run.report.end()
     merged = select_vocabulary(stream, min_count, settings.max_size)

@@ -1,0 +1,80 @@
+"""Jobs of counting: they run on the cluster of a `Run`, and their files are in the cache, which all workers share."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firth.core.errors import FirthError
+from firth.core.run import Run
+from firth.core.storage import new_file, saying_where
+from firth.data import cache
+from firth.work.executors import Cluster, executor
+from firth.work.job import Job, run_job
+from firth.work.worker import Counts
+
+
+def cluster_of(run: Run) -> Cluster:
+    """Return the cluster of a run."""
+    return Cluster(run.cluster, run.workers)
+
+
+@contextlib.contextmanager
+def same_workers(run: Run) -> Iterator[None]:
+    """Keep the workers of a run's cluster for all jobs of the block."""
+    with executor(cluster_of(run)) if run.cluster else contextlib.nullcontext():
+        yield
+
+
+def run_shards(job: Job, run: Run) -> list[Counts]:
+    """Compute the shards of a job on the run's cluster; return their counts in order."""
+    try:
+        counts = run_job(job, cluster_of(run), run.report)
+    except FirthError as error:
+        if error.code != "not_shared" or not str(error.values["path"]).startswith(str(cache.cache_folder())):
+            raise
+        raise FirthError(
+            "not_shared",
+            "{reason} The files of the job are in the cache: set FIRTH_CACHE to a folder that all machines share.",
+            **{**error.values, "reason": str(error)},
+        ) from None
+    return [counts[shard.name] for shard in job.shards]
+
+
+def refuse_memory(run: Run) -> None:
+    """Refuse a memory limit, which drops words depending on how the text is divided."""
+    if run.cluster and run.memory:
+        raise FirthError(
+            "conflicting_options",
+            "{options} cannot be combined: a memory limit drops rare words, and which ones depends on how the text is "
+            "divided among workers. Leave out memory, or raise min_count.",
+            options="memory and cluster",
+        )
+
+
+def write_array(path: Path, values: NDArray[Any]) -> Path:
+    """Write an array for the workers."""
+    with saying_where(path), new_file(path) as work:
+        work.write_bytes(np.ascontiguousarray(values).data)
+    return path
+
+
+def read_array(path: Path, dtype: Any) -> NDArray[Any]:
+    """Memory-map what `write_array` or a worker wrote."""
+    return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
+
+
+def ranges(starts: NDArray[np.int64], size: int) -> Sequence[tuple[int, int]]:
+    """Divide rows, which begin at `starts`, into ranges (first, last) of about `size` entries each."""
+    found, first, rows = [], 0, len(starts) - 1
+    while first < rows:
+        last = int(np.searchsorted(starts, starts[first] + size, side="right")) - 1
+        last = min(max(first + 1, last), rows)
+        found.append((first, last))
+        first = last
+    return found
