@@ -43,7 +43,8 @@ class Job:
     function of a module, because processes and machines import it by its name, and its files must depend on
     `common` and `parameters` only. `common` holds what all shards share, such as the model and its options, with
     fingerprints of files, so that results for other content are not taken for finished. `inputs` are files that every
-    machine must see.
+    machine must see. `durable` results survive a crash of the machine and are recorded; those of a temporary folder
+    need not be.
     """
 
     task: str  # shown with the progress, such as "embedding"
@@ -53,6 +54,7 @@ class Job:
     shards: Sequence[Shard]
     folder: Path
     inputs: Sequence[Path] = ()
+    durable: bool = True
 
     def request(self, shard: Shard, threads: int = 0) -> dict[str, Any]:
         """Return everything that a worker needs, as JSON."""
@@ -63,7 +65,8 @@ class Job:
         }
         key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
         versions = {"firth": __version__, "python": python_version()}
-        return {**what, **versions, "name": shard.name, "folder": str(self.folder), "key": key, "threads": threads}
+        where = {"name": shard.name, "folder": str(self.folder), "durable": self.durable}
+        return {**what, **versions, **where, "key": key, "threads": threads}
 
     def finished(self) -> dict[str, Counts]:
         """Return the counts of the shards that have a valid record."""

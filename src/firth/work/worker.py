@@ -128,20 +128,23 @@ def compute(request: Mapping[str, Any]) -> Counts:
     with temporary(folder / RECORDS / request["name"], tempfile.mkdtemp) as work:
         counts: Counts = dict(function(request["common"], request["parameters"], work) or {})
         with saying_where(folder):
-            sizes = move_files(work, folder)
-            with new_file(record_path(folder, request["name"])) as path:
-                path.write_text(json.dumps({"key": request["key"], "files": sizes, "counts": counts}))
+            sizes = move_files(work, folder, request["durable"])
+            if request["durable"]:
+                with new_file(record_path(folder, request["name"])) as path:
+                    path.write_text(json.dumps({"key": request["key"], "files": sizes, "counts": counts}))
     return counts
 
 
-def move_files(work: Path, folder: Path) -> dict[str, int]:
+def move_files(work: Path, folder: Path, durable: bool) -> dict[str, int]:
     """Move finished files to the folder of the results, and return their sizes."""
     sizes = {}
     for path in sorted(work.iterdir()):
-        sync(path)
+        if durable:
+            sync(path)
         sizes[path.name] = path.stat().st_size
         path.replace(folder / path.name)
-    sync(folder)
+    if durable:
+        sync(folder)
     return sizes
 
 
