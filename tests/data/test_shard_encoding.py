@@ -88,7 +88,7 @@ def write_files(folder: Path) -> dict[str, list[Path]]:
     return {
         "texts": [files[n] for n in ("a.txt", "b.txt", "c.txt")],
         **{n: [path] for n, path in files.items()},
-        "all": list(files.values())[:3] + [files["g.txt.gz"]],
+        "all": [*list(files.values())[:3], files["g.txt.gz"]],
     }
 
 

@@ -17,7 +17,8 @@ from firth.core.notebook import ShowsRows
 from firth.core.report import human
 from firth.core.run import Run
 from firth.core.storage import new_file, saying_where
-from firth.data import cache
+from firth.data import cache, shard_pairs
+from firth.data.shard_jobs import token_job
 from firth.data.tokens import Tokens, content_hash
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import cooccur as kernel
@@ -142,11 +143,12 @@ class Cooccurrence(ShowsRows):
         sides = 2 if side == "both" else 1
         plan = make_plan(tokens, window * sides, run)
         weights = kernel.weights(weighting, window, len(tokens.ids))
+        keep = keep_thresholds(tokens.vocabulary.counts, subsample) if subsample else np.zeros(0, np.uint32)
         sums = kernel.PairSums(
             np.ascontiguousarray(tokens.ids),
             np.ascontiguousarray(tokens.starts),
             len(tokens.vocabulary),
-            keep_thresholds(tokens.vocabulary.counts, subsample) if subsample else np.zeros(0, np.uint32),
+            keep,
             run.seed,
             weights.integers,
             float(weights.scale),
@@ -156,8 +158,15 @@ class Cooccurrence(ShowsRows):
             plan.most_pairs,
             plan.threads,
         )
-        with cache.working_folder() as (folder, _), saying_where(folder):
-            lengths = count_shards(sums, len(tokens.ids), plan, folder, run)
+        settings = {"window": window, "side": side, "weighting": weighting, "seed": run.seed}
+        name = token_job(tokens, settings, subsample) if run.cluster else None
+        with counting_folder(name) as folder, saying_where(folder):
+            if run.cluster and len(tokens.ids):
+                files, offsets = shard_pairs.count_runs(tokens, settings, keep, plan, folder, run)
+                with create_file(folder / "contexts") as contexts, create_file(folder / "weights") as totals:
+                    lengths = shard_pairs.merge_runs(sums, files, offsets, plan, (contexts, totals))
+            else:
+                lengths = count_shards(sums, len(tokens.ids), plan, folder, run)
             indptr = np.concatenate([[0], np.cumsum(lengths)])
             arrays = map_array(folder / "contexts", np.int32), map_array(folder / "weights", np.float64)
             return cls(indptr, *arrays, tokens.vocabulary)  # the mappings stay valid after the files are removed
@@ -323,6 +332,19 @@ def block_bounds(counts: NDArray[np.int64], records: NDArray[np.int64], most_pai
         ends = [int(np.searchsorted(sums, most + (sums[here - 1] if here else 0), "right")) for sums, most in limits]
         bounds.append(max(here + 1, min(ends)))
     return np.array(bounds, dtype=np.int32)
+
+
+@contextmanager
+def counting_folder(name: str | None) -> Iterator[Path]:
+    """Yield a working folder: that of a job on a cluster, or a temporary one for None."""
+    if name is None:
+        with cache.working_folder() as (folder, _):
+            yield folder
+        return
+    with cache.job_folder(name) as folder:
+        for result in ("contexts", "weights"):  # of an interrupted merge
+            (folder / result).unlink(missing_ok=True)
+        yield folder
 
 
 def count_shards(sums: kernel.PairSums, size: int, plan: CountingPlan, folder: Path, run: Run) -> NDArray[np.int64]:

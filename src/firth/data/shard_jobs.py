@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
 from firth.core.run import Run
-from firth.core.storage import new_file, saying_where
+from firth.core.storage import saying_where
 from firth.data import cache
 from firth.work.executors import Cluster, executor
 from firth.work.job import Job, run_job
 from firth.work.worker import Counts
+
+if TYPE_CHECKING:
+    from firth.data.tokens import Tokens
 
 
 def cluster_of(run: Run) -> Cluster:
@@ -59,14 +63,39 @@ def refuse_memory(run: Run) -> None:
 
 def write_array(path: Path, values: NDArray[Any]) -> Path:
     """Write an array for the workers."""
-    with saying_where(path), new_file(path) as work:
-        work.write_bytes(np.ascontiguousarray(values).data)
+    with saying_where(path):
+        path.write_bytes(np.ascontiguousarray(values).data)
     return path
 
 
 def read_array(path: Path, dtype: Any) -> NDArray[Any]:
     """Memory-map what `write_array` or a worker wrote."""
     return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
+
+
+def array_hash(values: NDArray[Any]) -> str:
+    """Return a hash of an array, for the content of a job."""
+    return hashlib.sha256(values.tobytes()).hexdigest()
+
+
+def cached_file(values: NDArray[Any]) -> Path | None:
+    """Return the file of an array in an entry of the cache; None if it is elsewhere."""
+    path = Path(getattr(values, "filename", None) or "")
+    is_whole = path.is_file() and path.stat().st_size == values.nbytes
+    return path if is_whole and path.parent.parent == cache.cache_folder() else None
+
+
+def token_files(tokens: Tokens, folder: Path) -> tuple[Path, Path]:
+    """Return the files of ids and document starts, which are written to `folder` if they are not in the cache."""
+    ids, starts = cached_file(tokens.ids), cached_file(tokens.starts)
+    return ids or write_array(folder / "ids", tokens.ids), starts or write_array(folder / "starts", tokens.starts)
+
+
+def token_job(tokens: Tokens, *settings: Any) -> str:
+    """Return a name for a job over tokens, which continues if it was interrupted; empty if they are not in the cache,
+    whose entries are named by the content of the text."""
+    path = cached_file(tokens.ids)
+    return cache.entry_name(path.parent.name, *settings) if path else ""
 
 
 def ranges(starts: NDArray[np.int64], size: int) -> Sequence[tuple[int, int]]:

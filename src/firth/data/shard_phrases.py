@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from firth.core.run import Run
 from firth.data.phrases import Phrase, joined_words, write_joined
 from firth.data.shard_encoding import ShardFile
-from firth.data.shard_jobs import read_array, run_shards, write_array
+from firth.data.shard_jobs import array_hash, read_array, run_shards, write_array
 from firth.data.streams import Piece, Stream
 from firth.kernels.pairs import PairCounter
 from firth.work.job import Job, Shard
@@ -124,8 +123,3 @@ def added(
     keys, counts = keys[order], counts[order]
     first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)])
     return keys[first], np.add.reduceat(counts, first) if len(first) else counts
-
-
-def array_hash(values: NDArray[Any]) -> str:
-    """Return a hash of an array, for the content of a job."""
-    return hashlib.sha256(values.tobytes()).hexdigest()

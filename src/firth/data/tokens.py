@@ -221,6 +221,8 @@ def encode_text(text: Text, settings: VocabularySettings, run: Run, name: str | 
         tokens = Tokens(*arrays, vocabulary, all_words.tokens, joined_phrases, encoder.keys, encoder.tags, splitting)
         if name and cached:
             save_entry(name, folder, tokens, notes)
+            with contextlib.suppress(OSError):  # by the name that workers of a cluster see
+                tokens.ids, tokens.starts = map_arrays(cache.cache_folder() / name)
         return tokens  # the mappings stay valid after the files are removed
 
 

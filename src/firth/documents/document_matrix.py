@@ -76,11 +76,8 @@ class DocumentOptions(WordOptions):
             )
         started = time.monotonic()
         tokens = self.read(data, run, keys=True)
-        rows = count_words(tokens.ids, tokens.starts, len(tokens.vocabulary), run.cores, allocate=allocate)
         lengths = np.diff(tokens.starts).astype(np.float64)
-        idf = inverse_frequencies(rows, len(tokens.vocabulary), self.weights().idf)
-        average = float(lengths.mean())
-        apply_weights(rows, lengths, self.weights(), idf, average)
+        rows, statistics = weighted_rows(tokens, lengths, self.weights(), run)
         seconds = time.monotonic() - started
         metrics = {
             "tokens": tokens.raw_tokens,
@@ -92,7 +89,7 @@ class DocumentOptions(WordOptions):
             "words_per_second": tokens.raw_tokens / max(seconds, 1e-9),
             "data": tokens.fingerprint,
         }
-        return WeightedCorpus(tokens, rows, CorpusStatistics(idf, average), metrics)
+        return WeightedCorpus(tokens, rows, statistics, metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,12 +153,27 @@ def row_blocks(starts: NDArray[np.int64]) -> Iterator[tuple[slice, slice]]:
         first = last
 
 
-def inverse_frequencies(rows: CSRMatrix, words: int, idf: str) -> FloatArray:
-    """Return the idf of each word, computed from the number of documents N and the document frequency df."""
-    documents = float(len(rows.starts) - 1)
-    df = np.zeros(words)
+def weighted_rows(
+    tokens: Tokens, lengths: FloatArray, weights: Weights, run: Run
+) -> tuple[CSRMatrix, CorpusStatistics]:
+    """Count and weight the words of all documents, whose numbers of words are `lengths`."""
+    if run.cluster:
+        from firth.documents import shard_rows
+
+        return shard_rows.weighted_rows(tokens, weights, run)
+    words = len(tokens.vocabulary)
+    rows = count_words(tokens.ids, tokens.starts, words, run.cores, allocate=allocate)
+    frequencies = np.zeros(words)
     for _, entries in row_blocks(rows.starts):
-        df += np.bincount(rows.columns[entries], minlength=words)
+        frequencies += np.bincount(rows.columns[entries], minlength=words)
+    statistics = CorpusStatistics(inverse_frequencies(frequencies, len(tokens), weights.idf), float(lengths.mean()))
+    apply_weights(rows, lengths, weights, *statistics)
+    return rows, statistics
+
+
+def inverse_frequencies(df: FloatArray, documents: float, idf: str) -> FloatArray:
+    """Return the idf of each word, computed from the number of documents and the document frequency df."""
+    words = len(df)
     if idf == "none":
         return np.ones(words)
     if idf == "smooth":  # as in scikit-learn: as if one more document contained every word

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from firth.core.errors import FirthError
 from firth.core.run import Run
 from firth.core.vectors import Matrix
-from firth.kernels.sparse import CSRMatrix, multiply
+from firth.kernels.sparse import CSRMatrix
+from firth.training.sparse_products import Multiplies, multipliers
 
 MAX_EXACT_CELLS = 1 << 22  # larger matrices use the randomized solver
 BLOCK = 32  # columns per product: fewer allow more powers in the same space, more make products efficient
@@ -124,18 +125,25 @@ def signed(left: NDArray[Any], values: Numbers, right: NDArray[Any], norm: float
 
 def randomized(matrix: Any, k: int, width: int, norm: float, run: Run) -> SVD:
     """Return the SVD by block Krylov iteration on the shorter side of the matrix."""
-    rows, columns = rows_of(matrix), rows_of(matrix.T.tocsr())
-    turned = matrix.shape[0] > matrix.shape[1]
+    with multipliers(rows_of(matrix), rows_of(matrix.T.tocsr()), run) as (rows, columns):
+        return block_krylov(rows, columns, matrix.shape, k, width, norm, run)
+
+
+def block_krylov(
+    rows: Multiplies, columns: Multiplies, shape: tuple[int, int], k: int, width: int, norm: float, run: Run
+) -> SVD:
+    """Return the SVD of a matrix and its transpose that only multiply."""
+    turned = shape[0] > shape[1]
     wide, tall = (columns, rows) if turned else (rows, columns)  # rows and columns, seen from the shorter side
 
     def square(block: Matrix) -> Matrix:  # AAᵀ × block, or AᵀA × block if A is transposed
         out = np.empty_like(block)
         for first in range(0, block.shape[1], CHUNK):
             part = np.ascontiguousarray(block[:, first : first + CHUNK])
-            out[:, first : first + CHUNK] = multiply(wide, multiply(tall, part, run.cores), run.cores)
+            out[:, first : first + CHUNK] = wide.times(tall.times(part))
         return out
 
-    size, rng = min(matrix.shape), np.random.default_rng(run.seed)
+    size, rng = min(shape), np.random.default_rng(run.seed)
     basis, inside = krylov(square, size, min(width, size), rng, run)
     short = basis @ top(inside, k)[1].astype(np.float32)
     del basis
@@ -143,17 +151,17 @@ def randomized(matrix: Any, k: int, width: int, norm: float, run: Run) -> SVD:
     # large ones no longer affect the small ones. `eigh` reads the triangle with the entries of the smaller columns.
     squares, turn = top((short.T @ square(short)).astype(np.float64), k)
     short = short @ turn[:, squares > MIN_RELATIVE_VALUE**2 * squares[0]].astype(np.float32)
-    left, values, right = tall_left(short, square, tall, run) if turned else short_left(short, tall, run)
+    left, values, right = tall_left(short, square, tall) if turned else short_left(short, tall)
     rank = int((values > MIN_RELATIVE_VALUE * values[0]).sum())
     left, values, right = left[:, :rank], values[:rank], right[:, :rank]
-    probes = rng.standard_normal((matrix.shape[1], PROBES), dtype=np.float32)
+    probes = rng.standard_normal((shape[1], PROBES), dtype=np.float32)
     residual_norm = math.sqrt(max(0.0, norm**2 - float((values**2).sum())))
-    return signed(left, values, right, norm, min(residual_norm, residual_bound(rows, columns, left, probes, run)))
+    return signed(left, values, right, norm, min(residual_norm, residual_bound(rows, columns, left, probes)))
 
 
-def short_left(left: Matrix, tall: CSRMatrix, run: Run) -> tuple[Matrix, Numbers, Matrix]:
+def short_left(left: Matrix, tall: Multiplies) -> tuple[Matrix, Numbers, Matrix]:
     """Return the SVD if U is on the shorter side; AᵀU = VΣ gives V and Σ."""
-    right = multiply(tall, left, run.cores)
+    right = tall.times(left)
     values = np.sqrt(np.einsum("ij,ij->j", right, right, dtype=np.float64))
     if (np.diff(values) > 0).any():  # nearly equal values may be out of order; otherwise no copy is made
         order = np.argsort(-values, kind="stable")
@@ -162,9 +170,7 @@ def short_left(left: Matrix, tall: CSRMatrix, run: Run) -> tuple[Matrix, Numbers
     return left, values, right
 
 
-def tall_left(
-    short: Matrix, square: Callable[[Matrix], Matrix], tall: CSRMatrix, run: Run
-) -> tuple[Matrix, Numbers, Matrix]:
+def tall_left(short: Matrix, square: Callable[[Matrix], Matrix], tall: Multiplies) -> tuple[Matrix, Numbers, Matrix]:
     """Return the SVD if U is on the longer side, with half a power more, so that AᵀU = VΣ holds here too.
 
     Let P be the columns of `short` and s the lengths of their images. Then W = AP/s is orthonormal and AᵀW = AᵀAP/s;
@@ -177,10 +183,10 @@ def tall_left(
     squares, turn = top((product.T @ product).astype(np.float64), len(lengths))
     values = np.sqrt(np.maximum(squares, 0))
     right = product @ (turn / np.where(values > 0, values, 1)).astype(np.float32)
-    return multiply(tall, short @ (turn / lengths[:, None]).astype(np.float32), run.cores), values, right
+    return tall.times(short @ (turn / lengths[:, None]).astype(np.float32)), values, right
 
 
-def residual_bound(rows: CSRMatrix, columns: CSRMatrix, left: Matrix, probes: Matrix, run: Run) -> float:
+def residual_bound(rows: Multiplies, columns: Multiplies, left: Matrix, probes: Matrix) -> float:
     """Return an upper bound on the operator norm of E = A − UUᵀA, from random vectors ω.
 
     ‖B‖ <= 10 √(2/π) max ‖Bω‖ except in one case of 10^PROBES (Halko et al. 2011, eq. 4.3). With B = (EEᵀ)^q E, whose
@@ -188,14 +194,14 @@ def residual_bound(rows: CSRMatrix, columns: CSRMatrix, left: Matrix, probes: Ma
     """
     logarithm = math.log(10 * math.sqrt(2 / math.pi))
     for power in range(POWERS + 1):
-        images = multiply(rows, probes, run.cores)
+        images = rows.times(probes)
         images -= left @ (left.T @ images)
         largest = float(np.linalg.norm(images, axis=0).max())
         if largest == 0:
             return 0.0
         logarithm += math.log(largest)
         if power < POWERS:
-            probes = multiply(columns, images / largest, run.cores)
+            probes = columns.times(images / largest)
     return math.exp(logarithm / (2 * POWERS + 1))
 
 
