@@ -199,6 +199,33 @@ def test_deterministic_is_the_same_for_any_number_of_threads(method):
     assert one == two
 
 
+@pytest.mark.parametrize("method", [method for method in METHODS.values() if not method.distributed])
+def test_a_cluster_is_refused_by_what_does_not_use_it(method):
+    with refuses("unsupported_cluster", method=method.__name__, cluster="processes"):
+        fitted(method, firth.Run(cluster="processes"))
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS.values() if not method.in_processes])
+def test_workers_need_a_cluster(method):
+    with refuses("conflicting_options", workers=2):
+        fitted(method, firth.Run(workers=2))
+
+
+@pytest.mark.parametrize(
+    "method", [method for method in METHODS.values() if method.distributed and issubclass(method.data, firth.Corpus)]
+)
+def test_a_cluster_gives_the_same_model(method, tmp_path, monkeypatch):
+    """Methods that count and encode a corpus on a cluster; networks are tested with their training."""
+    monkeypatch.setattr("firth.data.corpus_shards.LEAST_BYTES", 2000)
+    monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "one"))
+    (tmp_path / "text.txt").write_text("\n".join(sentences()))
+    data = method.data.from_files([str(tmp_path / "text.txt")], {})
+    one = small(method).fit(data, firth.Run(deterministic=True))
+    monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "two"))
+    two = small(method).fit(data, firth.Run(deterministic=True, cluster="processes", workers=2))
+    assert outputs(two) == outputs(one)
+
+
 @every_method
 def test_what_inverts_and_samples_gives_rows_of_its_table(method):
     """Rebuilt are as many rows as were given; made up as many as were asked for, others for another seed."""

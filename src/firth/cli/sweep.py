@@ -9,7 +9,7 @@ import click
 
 from firth.cli.common import PROGRESS, choose_report, file_flags, open_model, print_json
 from firth.cli.main import Interrupted
-from firth.cli.train import Flag, MethodCommand, Methods, flag_of, open_data
+from firth.cli.train import Flag, MethodCommand, Methods, flag_of, open_data, run_options
 from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.options import build_settings, options_of, plain_name
@@ -57,7 +57,7 @@ def command() -> None:
 def sweep_command(name: str, method: type[Method]) -> click.Command:
     """Return the command of a method: its options are fixed values, and --try names the options to vary."""
     flags = [flag_of(option, "Method options") for option in options_of(method)]
-    flags += [flag_of(option, "Run settings") for option in options_of(Run) if option.name != "budget"]
+    flags += [flag_of(option, "Run settings") for option in run_options(method) if option.name != "budget"]
     flags += [Flag([flag], section="Data", **settings) for flag, settings in file_flags(method.data.file_options)]
     taken = {flag.name for flag in flags}
     flags += [Flag([f"--{task}"], metavar="FILE", section="Task", help=text) for task, text in TASKS.items()]

@@ -62,6 +62,10 @@ def command() -> None:
 )
 @click.option("--threads", type=int, default=0, help="Worker threads; 0 = one per core.")
 @click.option("--memory", default="", metavar="SIZE", help="Memory limit for counting, such as 2GB.")
+@click.option(
+    "--cluster", default="", metavar="WHERE", help="Where the text is counted: processes, ray or ray://HOST:PORT."
+)
+@click.option("--workers", type=int, default=0, help="Worker processes of the cluster; 0 = one per core.")
 @click.option("--overwrite", is_flag=True, help="Replace OUT.")
 @click.option("--progress", type=click.Choice(("auto", "json", "none")), default="auto", help=PROGRESS)
 @data_options
@@ -75,20 +79,23 @@ def train(data: tuple[str, ...], output: str, kind: str, **values: Any) -> None:
     target = Path(output)
     if target.exists() and not values["overwrite"] and (not target.is_dir() or any(target.iterdir())):
         raise FirthError("output_exists", "{path} exists. Pass --overwrite to replace it.", path=output)
-    settings: Any = {"bpe": subwords.BPE, "wordpiece": subwords.WordPiece, "characters": subwords.Characters}[kind]
+    kinds: Any = {"bpe": subwords.BPE, "wordpiece": subwords.WordPiece, "characters": subwords.Characters}
     names = ("size", "level", "lowercase", "min_count", "max_characters")
     given = {name: values[name] for name in names if values[name] is not None}
-    unknown = sorted(set(given) - {option.name for option in options_of(settings)})
+    unknown = sorted(set(given) - {option.name for option in options_of(kinds[kind])})
     if unknown:
         raise click.UsageError(f"--{unknown[0].replace('_', '-')} does not apply to --kind {kind}.")
     if values["special_tokens"]:
         given["special_tokens"] = values["special_tokens"]
-    method = settings(**given)
+    method = kinds[kind](**given)
     if target.suffix == ".txt" and kind != "wordpiece":
         raise FirthError(
             "unknown_format", "vocab.txt is a WordPiece file. For {kind}, choose a .json file or a folder.", kind=kind
         )
-    run = Run(threads=values["threads"], memory=values["memory"], report=choose_report(values["progress"]))
+    if values["workers"] and not values["cluster"]:
+        raise click.UsageError("--workers needs --cluster. For threads, use --threads.")
+    settings: dict[str, Any] = {name: values[name] for name in ("threads", "memory", "cluster", "workers")}
+    run = Run(**settings, report=choose_report(values["progress"]))
     corpus = Corpus.from_files(data, values)
     tokenizer = method.train(corpus, run)
     tokenizer.save(target)

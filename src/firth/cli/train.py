@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 import sys
 from pathlib import Path
@@ -96,7 +97,7 @@ def command() -> None:
 def train_command(name: str, method: type[Method]) -> click.Command:
     """Return the command that trains a method. A method that needs a model to start from takes it as first argument."""
     flags = [flag_of(option, "Method options") for option in options_of(method)]
-    flags += [flag_of(option, "Run settings") for option in options_of(Run)]
+    flags += [flag_of(option, "Run settings") for option in run_options(method)]
     flags += [Flag([flag], section="Data", **settings) for flag, settings in file_flags(method.data.file_options)]
     start: click.Parameter = Flag(["--start"], metavar="MODEL", help="Continue training this model on new data.")
     if method.needs_start:
@@ -121,6 +122,15 @@ def train_command(name: str, method: type[Method]) -> click.Command:
             Flag(["--json", "as_json"], is_flag=True, help="Print JSON; errors, notes and progress are JSON too."),
         ],
     )
+
+
+def run_options(method: type[Method]) -> list[Option]:
+    """Return the run settings; the help of the cluster says what the method computes there."""
+    used = method.distributed or "not used by this method"
+    return [
+        dataclasses.replace(option, help=f"{option.help}; {used}") if option.name == "cluster" else option
+        for option in options_of(Run)
+    ]
 
 
 def flag_of(option: Option, section: str) -> Flag:

@@ -41,6 +41,8 @@ class Method(ABC):
     accepts_missing: ClassVar[bool] = False
     #: Whether `fit` supports data-parallel training with torchrun.
     in_processes: ClassVar[bool] = False
+    #: What `fit` computes on the workers of `Run.cluster`, as the help shows it. Empty: it refuses a cluster.
+    distributed: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -84,6 +86,25 @@ class Method(ABC):
                 method=type(self).__name__,
             )
 
+    def check_cluster(self, run: Run) -> None:
+        """Check that the method uses the cluster of a run; `fit` calls it before it reads any data."""
+        if run.cluster and not self.distributed:
+            raise FirthError(
+                "unsupported_cluster",
+                "{method} runs in this process and cannot use cluster={cluster}. Leave out cluster; its help says what "
+                "a method computes on a cluster.",
+                method=type(self).__name__,
+                cluster=run.cluster,
+            )
+
+        if run.workers and not run.cluster and not self.in_processes:
+            raise FirthError(
+                "conflicting_options",
+                "{options}: workers={workers} needs a cluster, such as cluster=processes. For threads, use threads.",
+                options="workers without cluster",
+                workers=run.workers,
+            )
+
     def resolved(self: Self, **values: Any) -> Self:
         """Return a copy with `values` for the options that are None.
 
@@ -114,6 +135,7 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
                 "the data: fit(zip(texts, labels)).",
                 got=type(run).__name__,
             )
+        self.check_cluster(run)
         self.check_run(run)
         model = fit(self, *data, **settings)
         start = settings.get("start", data[2] if len(data) > 2 else None)

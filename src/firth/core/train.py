@@ -94,6 +94,7 @@ def train(
 
 def check_first(method: Method, run: Run, folder: Path) -> None:
     """Check device, processes and output folder before any data are read."""
+    method.check_cluster(run)
     method.check_run(run)
     if not method.in_processes:
         refuse_processes(type(method).__name__)

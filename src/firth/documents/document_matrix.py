@@ -60,6 +60,7 @@ class DocumentOptions(WordOptions):
         "Words outside the vocabulary are ignored.",
         "Documents without common words have similarity 0, even if they mean the same.",
     )
+    distributed: ClassVar[str] = "reading, counting and weighting the documents"
     min_count: int = option(1, "minimum count of a word", low=1)
 
     @abstractmethod

@@ -107,6 +107,7 @@ class LSA(WeightOptions):
     )
     summary: ClassVar[str] = "dense vectors of words and documents: truncated SVD of tf-idf"
     model: ClassVar[type[LSAModel]] = LSAModel
+    distributed: ClassVar[str] = "counting and weighting the documents, and the products of the SVD"
 
     dim: int = option(100, "vector dimension", low=1, high=5000)
     power: float = option(1.0, "power of the singular values that scale the vectors", low=0, high=2)

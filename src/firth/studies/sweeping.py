@@ -354,6 +354,7 @@ class Deadline:
 
 def check_sweep(method: Method, run: Run, folder: Path) -> None:
     """Refuse a device, processes or a folder that cannot be used, before any data is read."""
+    method.check_cluster(run)
     method.check_run(run)
     refuse_processes("A sweep")
     with saying_where(folder):

@@ -188,6 +188,7 @@ class PMI(PairOptions):
 
     summary: ClassVar[str] = "word vectors: association with context words (PPMI, NPMI), reduced by SVD"
     model: ClassVar[type[PMIModel]] = PMIModel
+    distributed: ClassVar[str] = "reading the text, counting pairs, and the products of the SVD"
 
     variant: str = option("ppmi", "plain, positive, normalized, or shifted positive PMI", choices=VARIANTS)
     smoothing: float = option(0.75, "power of context counts in p(c); 1 = none; not used by npmi", low=0, high=1)

@@ -70,6 +70,7 @@ class WindowMethod(WordOptions):
         UNSEEN_WORDS,
         WORD_ORDER,
     )
+    distributed: ClassVar[str] = "reading the text; training runs in this process"
     architecture: ClassVar[str]  # of `kernels.predict.Task`
     gpu: ClassVar[bool] = False  # whether training on a GPU is implemented
     group: ClassVar[Group] = Group()  # used from GROUP_MIN_VOCABULARY words on
