@@ -100,13 +100,20 @@ class RayTasks:
         nodes = [node["NodeID"] for node in listed if node["Alive"]]
         probe: Any = ray.remote(num_cpus=0, max_retries=ATTEMPTS - 1)(answer)
         strategies = [NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes]
-        return [result_of(probe.options(scheduling_strategy=strategy).remote(request)) for strategy in strategies]
+        references = [probe.options(scheduling_strategy=strategy).remote(request) for strategy in strategies]
+        results = []
+        for reference in references:
+            with contextlib.suppress(ray.exceptions.TaskUnschedulableError):  # the machine was lost meanwhile
+                results.append(result_of(reference))
+        return results
 
 
 def result_of(reference: Any) -> Result:
     """Return the result of a task, or the error of a task whose processes died."""
     try:
         result: Result = json.loads(ray.get(reference))
+    except ray.exceptions.TaskUnschedulableError:
+        raise
     except ray.exceptions.RayError as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
         message = f"{ATTEMPTS} workers died ({reason}). Finished shards are kept; the same command continues."
