@@ -1,0 +1,56 @@
+"""Counting on a Ray cluster, whose nodes come and go: the same bytes as in one process."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firth.core.report import Nothing
+from firth.core.run import Run
+from firth.data import cache, corpus_shards, shard_pairs
+from firth.data.cooccurrence import Cooccurrence
+from firth.data.corpus import Corpus
+from firth.data.subwords import BPE
+from firth.data.tokens import read_tokens
+
+ONE, RAY = Run(report=Nothing()), Run(cluster="ray", report=Nothing())
+
+
+class Losing(Nothing):
+    """Removes a node of the cluster at the first progress, and adds another one."""
+
+    def __init__(self, cluster: Any) -> None:
+        self.cluster, self.lost = cluster, False
+
+    def step(self, done: float, **metrics: float) -> None:
+        if done and not self.lost:
+            self.lost = True
+            self.cluster.remove_node(next(iter(self.cluster.worker_nodes)), allow_graceful=False)
+            self.cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
+
+
+@pytest.fixture
+def corpus(tmp_path, monkeypatch) -> Iterator[Corpus]:
+    monkeypatch.setattr(corpus_shards, "LEAST_BYTES", 2000)
+    monkeypatch.setattr(shard_pairs, "LEAST_TOKENS", 500)
+    rng = random.Random(2)
+    lines = [" ".join(f"w{int(rng.paretovariate(1))}" for _ in range(10)) for _ in range(300)]
+    Path(tmp_path, "text.txt").write_text("\n".join(lines))
+    yield Corpus(tmp_path / "text.txt")
+
+
+def test_counting_survives_the_loss_of_a_node(ray_cluster, corpus, tmp_path, monkeypatch):
+    found = {}
+    for name, run in (("one", ONE), ("ray", Run(cluster="ray", report=Losing(ray_cluster)))):
+        monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / name))
+        tokens = read_tokens(corpus, min_count=2, phrases=1, run=run)
+        [entry] = (tmp_path / name).glob(f"*/{cache.ENTRY}")
+        pairs = Cooccurrence.count(tokens, run=run)
+        arrays = [array.tobytes() for array in (pairs.indptr, pairs.indices, pairs.weights)]
+        files = {path.name: path.read_bytes() for path in entry.parent.iterdir()}
+        found[name] = [files, arrays, BPE(size=300).train(corpus, run).to_json()]
+    assert found["ray"] == found["one"] and len(corpus_shards.shards_of(corpus)) > 4
