@@ -14,10 +14,11 @@ from firth.core.run import Run
 from firth.data import cache, corpus_shards, shard_pairs
 from firth.data.cooccurrence import Cooccurrence
 from firth.data.corpus import Corpus
+from firth.data.shard_jobs import same_workers
 from firth.data.subwords import BPE
 from firth.data.tokens import read_tokens
 
-ONE, RAY = Run(report=Nothing()), Run(cluster="ray", report=Nothing())
+ONE = Run(report=Nothing())
 
 
 class Losing(Nothing):
@@ -47,10 +48,12 @@ def test_counting_survives_the_loss_of_a_node(ray_cluster, corpus, tmp_path, mon
     found = {}
     for name, run in (("one", ONE), ("ray", Run(cluster="ray", report=Losing(ray_cluster)))):
         monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / name))
-        tokens = read_tokens(corpus, min_count=2, phrases=1, run=run)
+        with same_workers(run):
+            tokens = read_tokens(corpus, min_count=2, phrases=1, run=run)
+            pairs = Cooccurrence.count(tokens, run=run)
+            tokenizer = BPE(size=300).train(corpus, run)
         [entry] = (tmp_path / name).glob(f"*/{cache.ENTRY}")
-        pairs = Cooccurrence.count(tokens, run=run)
         arrays = [array.tobytes() for array in (pairs.indptr, pairs.indices, pairs.weights)]
         files = {path.name: path.read_bytes() for path in entry.parent.iterdir()}
-        found[name] = [files, arrays, BPE(size=300).train(corpus, run).to_json()]
+        found[name] = [files, arrays, tokenizer.to_json()]
     assert found["ray"] == found["one"] and len(corpus_shards.shards_of(corpus)) > 4
