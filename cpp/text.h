@@ -14,6 +14,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace firth {
@@ -51,6 +52,8 @@ class TextEncoder {
     // counted; no separator marks them, so blocks and documents end where safe_cut allows.
     void encode(const uint8_t* data, size_t size, const int64_t* ends, size_t n_ends);
 
+    // The slot's words in the order of their ids, each followed by NUL, and their counts.
+    std::pair<std::string, std::vector<int64_t>> words(int slot) const;
     // Adds words with their counts, each followed by NUL, to a slot's table, such as those that other processes counted;
     // returns their ids. Threads may add to different slots at the same time.
     std::vector<int32_t> add(int slot, const char* words, size_t size, const int64_t* counts, size_t n_words);

@@ -8,6 +8,24 @@
 
 namespace firth {
 
+std::pair<std::string, std::vector<int64_t>> TextEncoder::words(int slot) const {
+    const WordTable& table = slots_.at(static_cast<size_t>(slot))->table;
+    std::vector<const WordTable::Entry*> order(static_cast<size_t>(table.size()));
+    size_t bytes = order.size();
+    table.each([&](const WordTable::Entry& entry) {
+        order[static_cast<size_t>(entry.id)] = &entry;
+        bytes += entry.size;
+    });
+    std::pair<std::string, std::vector<int64_t>> listed;
+    listed.first.reserve(bytes);
+    listed.second.reserve(order.size());
+    for (const auto* entry : order) {
+        listed.first.append(table.text(*entry)).push_back('\0');
+        listed.second.push_back(entry->count);
+    }
+    return listed;
+}
+
 std::vector<int32_t> TextEncoder::add(int slot, const char* words, size_t size, const int64_t* counts,
                                       size_t n_words) {
     WordTable& table = slots_.at(static_cast<size_t>(slot))->table;

@@ -52,6 +52,18 @@ void bind_text(nb::module_& m) {
             "seed", [](TextEncoder& self, nb::bytes words) { self.seed({words.c_str(), words.size()}); },
             nb::arg("words"))
         .def(
+            "words",
+            [](const TextEncoder& self, int slot) {
+                std::pair<std::string, std::vector<int64_t>> listed;
+                {
+                    nb::gil_scoped_release free;
+                    listed = self.words(slot);
+                }
+                return nb::make_tuple(nb::bytes(listed.first.data(), listed.first.size()),
+                                      owned(std::move(listed.second)));
+            },
+            nb::arg("slot"))
+        .def(
             "add",
             [](TextEncoder& self, int slot, nb::bytes words, Array<int64_t> counts) {
                 std::vector<int32_t> ids;

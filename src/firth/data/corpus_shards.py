@@ -19,8 +19,8 @@ from firth.data.corpus import Corpus, FileSource, refuse_columns
 from firth.kernels.text import as_bytes, paragraph_ends
 from firth.work.job import Shard
 
-SHARDS = 256  # of a corpus, as far as the sizes allow
-LEAST_BYTES, MOST_BYTES = 1 << 25, 1 << 29  # of a shard
+SHARDS = 64  # of a corpus, as far as the sizes allow: each has words of its own, which take time to merge
+LEAST_BYTES, MOST_BYTES = 1 << 26, 1 << 29  # of a shard
 PROBE = 1 << 16  # bytes read at a time to find where a document ends
 PARAGRAPH = 2  # state of `paragraph_ends` within a paragraph, at the start of a line
 

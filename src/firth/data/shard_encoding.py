@@ -53,11 +53,10 @@ def encode_shard(common: Mapping[str, Any], parameters: Mapping[str, Any], folde
 
 
 def write_words(encoder: kernel.TextEncoder, name: str, folder: Path) -> None:
-    """Write the words of an encoder with one slot, their counts, and the map from its ids to them."""
-    parts = encoder.merge(1, 0)
-    (folder / f"{name}.words").write_bytes(parts["words"])
-    (folder / f"{name}.counts").write_bytes(parts["counts"].tobytes())
-    (folder / f"{name}.map").write_bytes(parts["maps"][0].tobytes())
+    """Write the words of an encoder with one slot in the order of its ids, and their counts."""
+    words, counts = encoder.words(0)
+    (folder / f"{name}.words").write_bytes(words)
+    (folder / f"{name}.counts").write_bytes(counts.tobytes())
 
 
 def write_keys(
@@ -156,9 +155,8 @@ class ShardEncoder:
         """Merge the words into the vocabulary, and write the map of each shard to it."""
         merged = kernel.merge(self.tables.encoder, min_count, max_size)
         for number, shard in enumerate(self.shards):
-            own = read_array(self.folder / f"{shard.name}.map", np.int32)
-            merged_ids = read_array(self.folder / f"{shard.name}.merged", np.int32)
-            map = merged.maps[number % self.tables.slots][merged_ids][own] if len(own) else own
+            ids = read_array(self.folder / f"{shard.name}.merged", np.int32)
+            map = merged.maps[number % self.tables.slots][ids]
             path = write_array(self.folder / f"{shard.name}.final", map)
             self.files.append(ShardFile(shard.name, self.folder / f"{shard.name}.ids", path))
         return merged

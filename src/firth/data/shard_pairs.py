@@ -18,7 +18,7 @@ from firth.kernels import cooccur as kernel
 from firth.work.job import Job, Shard
 
 SHARDS = 256  # of the tokens, as far as the sizes allow
-LEAST_TOKENS, MOST_TOKENS = 1 << 22, 1 << 27  # of a shard
+LEAST_TOKENS, MOST_TOKENS = 1 << 24, 1 << 27  # of a shard
 LEAST_BUFFER = 64  # records read from a run at a time
 GOLDEN, WORD = 0x9E3779B97F4A7C15, 1 << 64  # as in cpp/hash.h
 

@@ -28,7 +28,7 @@ from firth.kernels.sparse import CSRMatrix, count_words
 from firth.work.job import Job, Shard
 
 SHARDS = 256  # of the tokens, as far as the sizes allow
-LEAST_TOKENS, MOST_TOKENS = 1 << 22, 1 << 27  # of a shard
+LEAST_TOKENS, MOST_TOKENS = 1 << 24, 1 << 27  # of a shard
 
 
 def count_shard(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> dict[str, int]:
