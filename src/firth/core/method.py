@@ -86,25 +86,6 @@ class Method(ABC):
                 method=type(self).__name__,
             )
 
-    def check_cluster(self, run: Run) -> None:
-        """Check that the method uses the cluster of a run; `fit` calls it before it reads any data."""
-        if run.cluster and not self.distributed:
-            raise FirthError(
-                "unsupported_cluster",
-                "{method} runs in this process and cannot use cluster={cluster}. Leave out cluster; its help says what "
-                "a method computes on a cluster.",
-                method=type(self).__name__,
-                cluster=run.cluster,
-            )
-
-        if run.workers and not run.cluster and not self.in_processes:
-            raise FirthError(
-                "conflicting_options",
-                "{options}: workers={workers} needs a cluster, such as cluster=processes. For threads, use threads.",
-                options="workers without cluster",
-                workers=run.workers,
-            )
-
     def resolved(self: Self, **values: Any) -> Self:
         """Return a copy with `values` for the options that are None.
 
@@ -116,6 +97,25 @@ class Method(ABC):
     @abstractmethod
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Model:
         """Train on `data` and return a model; `start` is a model to continue from."""
+
+
+def check_cluster(method: Method, run: Run) -> None:
+    """Check that a method uses the cluster of a run; `fit` calls it before it reads any data."""
+    if run.cluster and not method.distributed:
+        raise FirthError(
+            "unsupported_cluster",
+            "{method} runs in this process and cannot use cluster={cluster}. Leave out cluster; its help says what a "
+            "method computes on a cluster.",
+            method=type(method).__name__,
+            cluster=run.cluster,
+        )
+    if run.workers and not run.cluster and not method.in_processes:
+        raise FirthError(
+            "conflicting_options",
+            "{options}: workers={workers} needs a cluster, such as cluster=processes. For threads, use threads.",
+            options="workers without cluster",
+            workers=run.workers,
+        )
 
 
 def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
@@ -135,7 +135,7 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
                 "the data: fit(zip(texts, labels)).",
                 got=type(run).__name__,
             )
-        self.check_cluster(run)
+        check_cluster(self, run)
         self.check_run(run)
         model = fit(self, *data, **settings)
         start = settings.get("start", data[2] if len(data) > 2 else None)
