@@ -40,7 +40,7 @@ def test_a_cluster_gives_the_same_file(call, refused, sample: Path, tmp_path: Pa
     call(*train, "-o", tmp_path / "one.json")
     done = call(*train, "-o", tmp_path / "two.json", "--cluster", "processes", "--workers", "2")
     assert done.exit_code == 0 and (tmp_path / "two.json").read_bytes() == (tmp_path / "one.json").read_bytes()
-    refused("usage", *train, "-o", tmp_path / "three.json", "--workers", "2")
+    refused("missing_option", *train, "-o", tmp_path / "three.json", "--workers", "2", option="--workers")
 
 
 def test_tokens_and_json(call, sample: Path, tmp_path: Path) -> None:

@@ -111,10 +111,10 @@ def check_cluster(method: Method, run: Run) -> None:
         )
     if run.workers and not run.cluster and not method.in_processes:
         raise FirthError(
-            "conflicting_options",
-            "{options}: workers={workers} needs a cluster, such as cluster=processes. For threads, use threads.",
-            options="workers without cluster",
-            workers=run.workers,
+            "missing_option",
+            "{option} needs {missing} too, which says where the workers run: processes or ray. For threads, use threads.",
+            option="workers",
+            missing="cluster",
         )
 
 

@@ -207,14 +207,14 @@ def numbered(source: FileSource, corpus: Corpus) -> bool:
 def document_keys(corpus: Corpus, documents: Sequence[int], keys: Mapping[int, Sequence[str]]) -> list[str]:
     """Return the keys of the documents as `Corpus.walk` gives them, from the number of documents of each file and the
     keys of those that have a key column."""
-    found: list[str] = []
+    names: list[str] = []
     for number, source in enumerate(corpus.sources):
         assert isinstance(source, FileSource)
         prefix = "" if len(corpus.sources) == 1 else f"{source.name}:"
         if numbered(source, corpus):
-            found += [f"{prefix}{each}" for each in range(1, documents[number] + 1)]
+            names += [f"{prefix}{each}" for each in range(1, documents[number] + 1)]
         elif readers.format_and_compression(source.path)[0]:
-            found += keys[number]
+            names += keys[number]
         else:
-            found += [source.name] * documents[number]
-    return found
+            names += [source.name] * documents[number]
+    return names

@@ -82,10 +82,10 @@ def imported(name: str) -> str | Callable[[str], list[str]]:
     module, _, path = name.partition(":")
     if not path:
         return name
-    found = importlib.import_module(module)
+    named = importlib.import_module(module)
     for part in path.split("."):
-        found = getattr(found, part)
-    return found  # type: ignore[return-value]
+        named = getattr(named, part)
+    return named  # type: ignore[return-value]
 
 
 # ---- in the driver ----
@@ -174,16 +174,16 @@ class ShardEncoder:
         for shard in self.shards:
             of_files, with_keys, total, tags = json.loads((self.folder / f"{shard.name}.keys").read_bytes())
             documents.update(dict(of_files))
-            for number, found in with_keys:
-                keys.setdefault(number, []).extend(found)
+            for number, file_keys in with_keys:
+                keys.setdefault(number, []).extend(file_keys)
             any_tags = any_tags or bool(tags)
             self.tags += [tuple(each) for each in tags] or [()] * total
         self.keys = document_keys(self.corpus, [documents[number] for number in range(len(self.corpus.sources))], keys)
 
     def notes(self, merged: kernel.Merged, split: str, corpus: Corpus | None) -> list[Note]:
         """Return notes about invalid bytes and unsegmented scripts."""
-        found = self.statistics
-        return corpus_encoding.encoding_notes(found["invalid"], found["unsegmented"], merged.tokens, split, corpus)
+        invalid, unsegmented = self.statistics["invalid"], self.statistics["unsegmented"]
+        return corpus_encoding.encoding_notes(invalid, unsegmented, merged.tokens, split, corpus)
 
 
 class ShardTables:
@@ -241,10 +241,10 @@ def tokenizer_name(tokenizer: str | Callable[[str], list[str]]) -> str:
         return tokenizer
     name = f"{getattr(tokenizer, '__module__', '')}:{getattr(tokenizer, '__qualname__', '')}"
     try:
-        found = None if name.startswith("__main__:") else imported(name)
+        named = None if name.startswith("__main__:") else imported(name)
     except (ImportError, AttributeError, ValueError):
-        found = None
-    if found is not tokenizer:
+        named = None
+    if named is not tokenizer:
         raise FirthError(
             "unsupported_cluster",
             "Workers of a cluster import the tokenizer by its name, but {name} cannot be imported. Use a function of a "
