@@ -112,7 +112,7 @@ def check_cluster(method: Method, run: Run) -> None:
     if run.workers and not run.cluster and not method.in_processes:
         raise FirthError(
             "missing_option",
-            "{option} needs {missing} too, which says where the workers run: processes or ray. For threads, use threads.",
+            "{option} needs {missing} too, which says where the workers run: processes or ray.",
             option="workers",
             missing="cluster",
         )
