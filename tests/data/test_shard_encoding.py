@@ -22,6 +22,7 @@ from firth.core.run import Run
 from firth.data import cache, corpus_shards, shard_encoding, tokens
 from firth.data.corpus import Corpus
 from firth.data.streams import write_final
+from firth.data.subword_tokens import encode_corpus
 from firth.data.subwords import BPE, WordPiece
 from firth.data.tokens import Tokens, read_tokens
 
@@ -240,6 +241,23 @@ def test_shards_do_not_depend_on_the_workers_and_end_with_documents(tmp_path):
     ]
     assert list(chain(*texts)) == [document.text for document in corpus]
     assert sum(shard.size for shard in shards) == corpus.size
+
+
+@pytest.mark.parametrize("unit", ["line", "block", "file"])
+@pytest.mark.parametrize("end", ["", "<|endoftext|>"])
+def test_subword_ids(tmp_path, monkeypatch, unit, end):
+    files = write_files(tmp_path)["all"]
+    tokenizer = BPE(size=300).train(Corpus(*files), ONE)
+    entries = []
+    for name, run in (("one", ONE), ("two", TWO)):
+        monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / name))
+        encoded = encode_corpus(tokenizer, Corpus(*files, unit=unit), run, end)
+        [path] = (tmp_path / name).glob(f"*/{cache.ENTRY}")
+        entries.append(
+            {file.name: file.read_bytes() for file in path.parent.iterdir()} | {"": path.parent.name.encode()}
+        )
+        assert len(encoded) > 3
+    assert entries[0] == entries[1]
 
 
 def local(text: str) -> list[str]:
