@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -297,3 +298,18 @@ def test_subword_tokenizers_are_the_same(tmp_path, settings, unit):
     corpus = Corpus(*write_files(tmp_path)["texts"], unit=unit)
     one, two = (settings.train(corpus, run) for run in (ONE, TWO))
     assert one.to_json() == two.to_json() and (one.merges or one.kind == "wordpiece")
+
+
+def test_folders_of_jobs(tmp_path, monkeypatch):
+    """A job that runs already gets another folder; those that nobody continued are removed after a week."""
+    monkeypatch.setenv("FIRTH_CACHE", str(tmp_path))
+    with cache.job_folder("a") as first, cache.job_folder("a") as second:
+        assert first != second and first.is_dir() and second.is_dir()
+        os.utime(first, (0, 0))
+    assert not list(tmp_path.iterdir())
+    for name, age in (("new", cache.JOB_SECONDS - 60), ("old", cache.JOB_SECONDS + 60)):
+        folder = tmp_path / f"{cache.JOB}{name}"
+        folder.mkdir()
+        os.utime(folder, (time.time() - age,) * 2)
+    with cache.job_folder("a"):
+        assert sorted(path.name for path in tmp_path.iterdir()) == [f"{cache.JOB}a", f"{cache.JOB}new"]
