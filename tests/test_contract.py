@@ -207,7 +207,7 @@ def test_a_cluster_is_refused_by_what_does_not_use_it(method):
 
 @pytest.mark.parametrize("method", [method for method in METHODS.values() if not method.in_processes])
 def test_workers_need_a_cluster(method):
-    with refuses("conflicting_options", workers=2):
+    with refuses("missing_option", option="workers", missing="cluster"):
         fitted(method, firth.Run(workers=2))
 
 

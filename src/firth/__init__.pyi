@@ -83,6 +83,7 @@ from firth.core.options import option as option
 from firth.core.run import Run as Run
 from firth.core.saved import load as load
 from firth.core.saved import verify as verify
+from firth.core.text_embedder import TextEmbedder as TextEmbedder
 from firth.core.train import train as train
 from firth.core.vectors import Vectors as Vectors
 from firth.core.vectors import odd_one_out as odd_one_out

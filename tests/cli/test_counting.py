@@ -45,6 +45,21 @@ def test_neighbors_of_words(method, options, train, call):
     assert fields["tables"]["documents"]["rows"] == 3 and fields["tables"]["words"]["rows"] == 10
 
 
+def test_a_cluster_gives_the_same_model(call, data, tmp_path, monkeypatch):
+    monkeypatch.setattr("firth.data.corpus_shards.LEAST_BYTES", 40)
+    for name, flags in (("one", []), ("two", ["--cluster", "processes", "--workers", "2"])):
+        monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / f"cache-{name}"))
+        result = call("train", "tfidf", data, "--key", "id", "-o", tmp_path / name, *flags)
+        assert result.exit_code == 0, result.output
+    one, two = ((tmp_path / name / "vectors.safetensors").read_bytes() for name in ("one", "two"))
+    assert one == two and firth.load(tmp_path / "two", firth.TfIdf).tables["documents"].keys == list(TEXTS)
+
+
+def test_a_cluster_is_refused_by_a_method_that_does_not_use_it(refused, data, tmp_path):
+    command = ["train", "fasttext_classifier", data, "-o", tmp_path / "model"]
+    refused("unsupported_cluster", *command, "--cluster", "ray", cluster="ray", method="FastTextClassifier")
+
+
 def test_sparse_rows_go_to_npz(train, call, data, tmp_path):
     folder, rows = train("tfidf"), tmp_path / "rows.npz"
     result = call("embed", folder, data, "--key", "id", "-o", rows)

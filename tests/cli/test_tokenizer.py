@@ -34,6 +34,15 @@ def test_from_text_to_ids_and_back(call, sample: Path, tmp_path: Path, kind: str
     assert [line.replace(" ", "") for line in joined] == [line.replace(" ", "") for line in lines]
 
 
+def test_a_cluster_gives_the_same_file(call, refused, sample: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("firth.data.corpus_shards.LEAST_BYTES", 2000)
+    train = ["tokenizer", "train", sample, "--size", "400"]
+    call(*train, "-o", tmp_path / "one.json")
+    done = call(*train, "-o", tmp_path / "two.json", "--cluster", "processes", "--workers", "2")
+    assert done.exit_code == 0 and (tmp_path / "two.json").read_bytes() == (tmp_path / "one.json").read_bytes()
+    refused("missing_option", *train, "-o", tmp_path / "three.json", "--workers", "2", option="--workers")
+
+
 def test_tokens_and_json(call, sample: Path, tmp_path: Path) -> None:
     call("tokenizer", "train", sample, "-o", tmp_path / "folder", "--kind", "wordpiece", "--size", "200")
     tokenizer = SubwordTokenizer.load(tmp_path / "folder" / "vocab.txt")

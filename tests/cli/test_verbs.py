@@ -166,7 +166,7 @@ def test_embed_writes_one_row_per_line(call, model, tmp_path):
 
 
 def test_embed_in_batches(call, model, text, tmp_path, monkeypatch):
-    monkeypatch.setattr("firth.cli.embed.BATCH", 1000)
+    monkeypatch.setattr("firth.cli.embed_batches.BATCH", 1000)
     output(call("embed", model, text, "-o", tmp_path / "all.npy", "--smoothing", 0.001))
     lines = text.read_text().splitlines()
     assert len(lines) > 10_000

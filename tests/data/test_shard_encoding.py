@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -22,6 +23,7 @@ from firth.core.run import Run
 from firth.data import cache, corpus_shards, shard_encoding, tokens
 from firth.data.corpus import Corpus
 from firth.data.streams import write_final
+from firth.data.subword_tokens import encode_corpus
 from firth.data.subwords import BPE, WordPiece
 from firth.data.tokens import Tokens, read_tokens
 
@@ -242,6 +244,23 @@ def test_shards_do_not_depend_on_the_workers_and_end_with_documents(tmp_path):
     assert sum(shard.size for shard in shards) == corpus.size
 
 
+@pytest.mark.parametrize("unit", ["line", "block", "file"])
+@pytest.mark.parametrize("end", ["", "<|endoftext|>"])
+def test_subword_ids(tmp_path, monkeypatch, unit, end):
+    files = write_files(tmp_path)["all"]
+    tokenizer = BPE(size=300).train(Corpus(*files), ONE)
+    entries = []
+    for name, run in (("one", ONE), ("two", TWO)):
+        monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / name))
+        encoded = encode_corpus(tokenizer, Corpus(*files, unit=unit), run, end)
+        [path] = (tmp_path / name).glob(f"*/{cache.ENTRY}")
+        entries.append(
+            {file.name: file.read_bytes() for file in path.parent.iterdir()} | {"": path.parent.name.encode()}
+        )
+        assert len(encoded) > 3
+    assert entries[0] == entries[1]
+
+
 def local(text: str) -> list[str]:
     return text.split()
 
@@ -279,3 +298,18 @@ def test_subword_tokenizers_are_the_same(tmp_path, settings, unit):
     corpus = Corpus(*write_files(tmp_path)["texts"], unit=unit)
     one, two = (settings.train(corpus, run) for run in (ONE, TWO))
     assert one.to_json() == two.to_json() and (one.merges or one.kind == "wordpiece")
+
+
+def test_folders_of_jobs(tmp_path, monkeypatch):
+    """A job that runs already gets another folder; those that nobody continued are removed after a week."""
+    monkeypatch.setenv("FIRTH_CACHE", str(tmp_path))
+    with cache.job_folder("a") as first, cache.job_folder("a") as second:
+        assert first != second and first.is_dir() and second.is_dir()
+        os.utime(first, (0, 0))
+    assert not list(tmp_path.iterdir())
+    for name, age in (("new", cache.JOB_SECONDS - 60), ("old", cache.JOB_SECONDS + 60)):
+        folder = tmp_path / f"{cache.JOB}{name}"
+        folder.mkdir()
+        os.utime(folder, (time.time() - age,) * 2)
+    with cache.job_folder("a"):
+        assert sorted(path.name for path in tmp_path.iterdir()) == [f"{cache.JOB}a", f"{cache.JOB}new"]

@@ -123,6 +123,24 @@ def encode(data: bytes, ends: list[int], split: str, threads: int, block: int) -
     return merged, np.concatenate(parts).tolist(), encoder.statistics()
 
 
+def test_tables_of_several_encoders_are_merged() -> None:
+    """Words with their counts, as other processes counted them, give the vocabulary of the whole text."""
+    texts = [b"b a a long-word-of-more-than-sixteen-bytes c ", b"c c d long-word-of-more-than-sixteen-bytes a "]
+    whole, total = (kernel.TextEncoder("whitespace", False, slots) for slots in (1, 2))
+    for slot, text in enumerate(texts):
+        part = kernel.TextEncoder("whitespace", False, 1)
+        for encoder in (part, whole):
+            encoder.encode(kernel.as_bytes(text), np.array([len(text)], dtype=np.int64))
+        words, counts = part.words(0)
+        [(_, ids)] = part.stretches()
+        assert [words.split(b"\0")[id] for id in ids[:-1]] == text.split() and counts.sum() == len(ids) - 1
+        assert total.add(slot, words, counts).tolist() == list(range(len(counts)))
+    with pytest.raises(ValueError, match="one count per word"):
+        kernel.TextEncoder("whitespace", False, 1).add(0, b"a\0b\0", np.ones(3, dtype=np.int64))
+    one, two = kernel.merge(whole, 1, None), kernel.merge(total, 1, None)
+    assert (two.words, two.counts.tolist(), two.tokens) == (one.words, one.counts.tolist(), one.tokens)
+
+
 @given(
     st.lists(broken_utf8, min_size=1, max_size=6), st.sampled_from(SPLITS), st.sampled_from([1, 2, 4]),
     st.integers(1, 200), st.booleans(),

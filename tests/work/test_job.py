@@ -15,9 +15,9 @@ from refusing import refuses
 
 from firth.core.errors import FirthError
 from firth.core.report import Nothing
-from firth.work.executors import Cluster, parse_part
+from firth.work.executors import Cluster, executor, parse_part
 from firth.work.job import Job, Shard, WorkerError, run_job
-from firth.work.worker import RECORDS
+from firth.work.worker import RECORDS, tell
 
 SHARDS = [Shard(f"part-{number}", {"number": number}, size=number + 1) for number in range(6)]
 HERE = [Cluster(), Cluster("processes", workers=2)]
@@ -28,7 +28,7 @@ def importable(monkeypatch):
     """Workers import the functions of this module by its name."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     monkeypatch.setitem(sys.modules, "test_job", sys.modules[__name__])
-    for function in (squares, dies_once, dies, fails, breaks):
+    for function in (squares, dies_once, dies, fails, breaks, tells):
         monkeypatch.setattr(function, "__module__", "test_job")
 
 
@@ -192,3 +192,45 @@ def alive(pid: int) -> bool:
 def test_an_unknown_cluster_is_refused(where):
     with refuses("invalid_value", option="cluster", got=where):
         Cluster(where)
+
+
+def tells(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> dict[str, int]:
+    tell(0.5)
+    return squares(common, parameters, folder)
+
+
+class Steps(Nothing):
+    """Keeps what was reported."""
+
+    def __init__(self) -> None:
+        self.done = list[float]()
+
+    def step(self, done: float, **metrics: float) -> None:
+        self.done.append(done)
+
+
+@pytest.mark.parametrize("cluster", [Cluster(), Cluster("processes", workers=1)], ids=str)
+def test_progress_counts_parts_of_shards(tmp_path, cluster):
+    """The shards have the sizes 1 to 6: half of one is reported before the whole of it."""
+    steps = Steps()
+    run_job(job(tmp_path / "out", tells), cluster, steps)
+    assert steps.done == [0, 0.5, 1, 2, 3, 4.5, 6, 8, 10, 12.5, 15, 18, 21]
+
+
+def test_one_executor_serves_several_jobs(tmp_path):
+    cluster = Cluster("processes", workers=2)
+    with executor(cluster):
+        for name in ("a", "b"):
+            (tmp_path / name).mkdir()
+            assert run_job(job(tmp_path / name / "out"), cluster, Nothing()) == COUNTS
+    workers = {name: {line.split()[1] for line in (tmp_path / name / "log").read_text().splitlines()} for name in "ab"}
+    assert workers["b"] <= workers["a"] and len(workers["a"]) <= 2
+
+
+def test_what_a_killed_worker_left_is_removed(tmp_path):
+    """A folder without a lock, of a shard that is computed again."""
+    work = job(tmp_path / "out")
+    left = work.folder / RECORDS / ".part-2-tmp-abcdefgh"
+    left.mkdir(parents=True)
+    run_job(work, Cluster(), Nothing())
+    assert sorted(path.name for path in (work.folder / RECORDS).iterdir()) == [f"part-{n}.json" for n in range(6)]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator
-from itertools import count, islice
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from firth.cli.cluster_options import cluster_flags, given_cluster, shard_flag
 from firth.cli.common import (
     choose_report,
     dash_is_stdout,
     data_options,
-    does_not_embed,
     json_flag,
     note,
     open_model,
@@ -25,6 +23,7 @@ from firth.cli.common import (
     protect_inputs,
     unsupported,
 )
+from firth.cli.embed_batches import BATCH, NO_DOCUMENTS, batches, sparse_batches, text_batches, unit_of
 from firth.cli.pooling_options import (
     engine_flags,
     given_engine,
@@ -34,25 +33,19 @@ from firth.cli.pooling_options import (
     prompt_flag,
 )
 from firth.cli.row_writers import SUFFIXES, EmbeddedBatch, writer
-from firth.cli.shards import Shards, gather_shards, open_shards
 from firth.core.data import single_file
 from firth.core.errors import FirthError
 from firth.core.functions import check_tokenizer
-from firth.core.long_texts import TRUNCATE
 from firth.core.processes import is_first_process, refuse_processes
 from firth.transformers.pooling import PoolsTokens
 
 if TYPE_CHECKING:
-    from firth.core.embedding import EmbeddedTexts
     from firth.core.model import Model
-    from firth.data.corpus import Corpus
-    from firth.documents.document_matrix import WeightedTexts
+    from firth.data.corpus import Corpus, Document
     from firth.tables.table_model import TableModel
     from firth.transformers.pooling import Pooling
 
-BATCH = 2048  # texts at a time
 SHARD_ROWS = 65536
-NO_DOCUMENTS = "The input has no documents to embed."
 
 
 @click.command()
@@ -85,12 +78,15 @@ NO_DOCUMENTS = "The input has no documents to embed."
 @prompt_flag("the model's default prompt")
 @engine_flags
 @data_options
+@cluster_flags
+@shard_flag
 @json_flag
 def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool, **values: Any) -> None:
     """Embed the texts of DATA, one row per line or record; - reads standard input.
 
-    Vectors in a folder are written as shards, and the same command resumes an interrupted run. A table model takes a
-    table (csv, tsv, jsonl, Parquet) and writes one vector per row.
+    Vectors in a folder are written as shards, by several workers with --cluster, and the same command resumes an
+    interrupted run. Parts of an array of jobs (--shard) are completed by the command without --shard. A table model
+    takes a table (csv, tsv, jsonl, Parquet) and writes one vector per row.
     """
     from firth.data.corpus import Corpus
     from firth.tables.table_model import TableModel
@@ -103,7 +99,9 @@ def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool,
             choices=", ".join(SUFFIXES),
             got=output,
         )
-    if not output or Path(output).suffix:
+    has_shards = bool(output) and not Path(output or "").suffix
+    cluster = given_cluster(values, has_shards)
+    if not has_shards:
         refuse_processes("firth embed to one file")
     if as_json and not output:
         raise click.UsageError("--json needs -o OUT; without it the rows themselves are printed as JSON.")
@@ -122,9 +120,11 @@ def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool,
     settings = embedding_settings(model, path, values)
     texts = Corpus(*data, unit=values["unit"], column=values["column"], key=values["key"])
     protect_inputs(output, *(source.name for source in texts.sources))
-    if output and not Path(output).suffix:
-        with contextlib.closing(open_shards(path, texts, Path(output), settings, values)) as shards:
-            counts = embed_to_shards(model, texts, shards, settings)
+    if output and has_shards:
+        from firth.cli.embed_job import ShardTask, embed_to_shards
+
+        task = ShardTask(model, path, texts, Path(output), settings, values["shards"], values["shard_rows"])
+        counts = embed_to_shards(task, cluster)
     else:
         counts = embed_to_file(model, path, texts, output, settings)
     if not is_first_process():
@@ -133,7 +133,8 @@ def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool,
     if as_json:
         print_json({**counts, "output": output})
     elif output:
-        click.echo(f"{counts['rows']:,} rows in {output}")
+        part = f" (part {values['shard']})" if cluster.part else ""
+        click.echo(f"{counts['rows']:,} rows in {output}{part}")
 
 
 def print_notes(model: Model, texts: Corpus, counts: Counter[str], pooling: Pooling | None) -> None:
@@ -163,13 +164,6 @@ def print_notes(model: Model, texts: Corpus, counts: Counter[str], pooling: Pool
         note(invalid_utf8_note(counts["not_utf8"], texts), "invalid_utf8")
 
 
-def unit_of(model: Model) -> str:
-    """Return what the model splits texts into: tokens or words."""
-    from firth.core.model import TokenizesWords, base_model
-
-    return "words" if isinstance(base_model(model), TokenizesWords) else "tokens"
-
-
 def embedding_settings(model: Model, path: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return the further arguments of `embed_batches` of this model."""
     from firth.core.model import AveragesWords
@@ -193,7 +187,7 @@ def embed_to_file(model: Model, path: str, texts: Corpus, output: str | None, se
     sparse = output is not None and Path(output).suffix == ".npz"
     total = Counter[str]()
     with writer(output) as write, Progress(texts, shown=output is not None) as progress:
-        documents = windows(texts, progress, BATCH)
+        documents = text_batches(progress.documents(), texts)
         embedded = sparse_batches(model, documents, path) if sparse else batches(model, documents, path, settings)
         for batch, counts in embedded:
             write(batch)
@@ -204,57 +198,22 @@ def embed_to_file(model: Model, path: str, texts: Corpus, output: str | None, se
     return total
 
 
-def embed_to_shards(model: Model, texts: Corpus, shards: Shards, settings: dict[str, Any]) -> Counter[str]:
-    """Embed this process's part of the missing shards; the first process finishes the folder."""
-    first = is_first_process()
-    if shards.finished:
-        if first:
-            note(f"{shards.folder} is already finished; nothing was computed.", "already_finished")
-        return shards.counts()
-    if shards.lost and first:
-        note(f"Missing or damaged shards are embedded again: {', '.join(shards.lost)}.", "lost_shards")
-    if shards.done and first:
-        note(f"{len(shards.done):,} shards exist already; resuming with the others.", "resumed")
-    rows = 0
-    with Progress(texts, shown=first) as progress:
-        embedded = batches(model, windows(texts, progress, BATCH, shards), str(shards.folder), settings)
-        batch = next(embedded, None)
-        for number in filter(shards.mine, count()):
-            if batch is None:
-                break
-            left, total = shards.rows, Counter[str]()
-            with shards.writing(number, total) as write:
-                while batch is not None:
-                    write(batch[0])
-                    total.update(batch[1])
-                    rows += len(batch[0].keys)
-                    progress.rows(rows)
-                    left -= len(batch[0].keys)
-                    batch = next(embedded, None) if left else None
-            batch = next(embedded, None)
-    others = gather_shards(shards)
-    if not first:
-        return shards.counts()
-    if not any(others):
-        raise FirthError("empty_data", NO_DOCUMENTS)
-    shards.finish(others)
-    return shards.counts()
-
-
 class Progress:
     """Progress in bytes read, with rows per second."""
 
-    def __init__(self, texts: Any, shown: bool = True) -> None:
-        self.report, self.size = (
-            choose_report("auto" if shown else "none"),
-            texts.size,
-        )  # rows may be printed on the terminal
-        self.read = 0
+    def __init__(self, texts: Corpus, shown: bool) -> None:
+        self.report = choose_report("auto" if shown else "none")  # rows may be printed on the terminal
+        self.texts, self.read = texts, 0
         self.started = time.monotonic()
 
     def __enter__(self) -> Progress:
-        self.report.begin("embedding", self.size, "B")
+        self.report.begin("embedding", self.texts.size, "B")
         return self
+
+    def documents(self) -> Iterator[Document]:
+        for document, _, read in self.texts.walk():
+            self.read = read
+            yield document
 
     def rows(self, count: int) -> None:
         """Report the number of rows written, and the speed."""
@@ -263,90 +222,6 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         self.report.end()
-
-
-# ---- inputs ----
-
-
-class Batch(NamedTuple):
-    """Documents that are embedded together."""
-
-    keys: list[str]
-    texts: list[str]
-    not_utf8: int  # byte sequences that were replaced
-
-
-def windows(texts: Corpus, progress: Progress, size: int, shards: Shards | None = None) -> Iterator[Batch]:
-    """Yield documents in batches of at most `size` that do not cross the end of a shard.
-
-    Documents of finished shards, and of the shards of other processes, are skipped.
-    """
-    documents, replaced = texts.walk(), 0
-    for number in count():
-        part = islice(documents, shards.rows if shards else None)
-        if shards and not shards.mine(number):
-            deque(part, maxlen=0)
-            replaced = texts.replaced
-            continue
-        some = list(islice(part, size))
-        if not some:
-            return
-        while some:
-            progress.read = some[-1][2]
-            keys, bodies = [document.key for document, _, _ in some], [document.text for document, _, _ in some]
-            yield Batch(keys, bodies, texts.replaced - replaced)
-            replaced = texts.replaced
-            some = list(islice(part, size))
-
-
-def count_rows(
-    model: Model, batch: Batch, embedded: EmbeddedTexts | WeightedTexts, pooling: Pooling | None
-) -> dict[str, int]:
-    """Return the counts of a batch: rows, tokens, unknown tokens, empty and zero rows, truncated texts."""
-    read = embedded.known + embedded.unknown
-    counts = {"rows": len(batch.keys), unit_of(model): int(read.sum()), "unknown": int(embedded.unknown.sum())}
-    counts |= {"empty_rows": int((read == 0).sum()), "zero_rows": int(((embedded.matrix != 0).sum(axis=1) == 0).sum())}
-    if pooling is not None and isinstance(model, PoolsTokens):
-        limit = (pooling.max_tokens or model.size.max_positions) - model.tokenizer.template.added
-        counts["cut_rows"] = int((read > limit).sum()) if pooling.long == TRUNCATE else 0
-    return {**counts, "not_utf8": batch.not_utf8}
-
-
-def batches(
-    model: Model, documents: Iterable[Batch], path: str, settings: dict[str, Any]
-) -> Iterator[tuple[EmbeddedBatch, dict[str, int]]]:
-    """Yield embedded batches with their counts."""
-    from firth.core.embedding import EmbedsTexts
-
-    if not isinstance(model, EmbedsTexts):
-        raise does_not_embed(model, path)
-    waiting: deque[Batch] = deque()
-
-    def texts() -> Iterator[list[str]]:
-        for batch in documents:
-            waiting.append(batch)
-            yield batch.texts
-
-    for embedded in model.embed_batches(texts(), **settings):
-        batch = waiting.popleft()
-        counts = count_rows(model, batch, embedded, settings.get("pooling"))
-        yield EmbeddedBatch(batch.keys, embedded.matrix, embedded.unknown.tolist()), counts
-
-
-def sparse_batches(
-    model: Model, documents: Iterable[Batch], path: str
-) -> Iterator[tuple[EmbeddedBatch, dict[str, int]]]:
-    """Yield embedded batches of sparse rows with their counts."""
-    from firth.documents.document_matrix import SparseModel
-
-    if not isinstance(model, SparseModel):
-        raise unsupported(model, path, "has no sparse rows", "Choose .npy, .parquet or .jsonl.")
-    for batch in documents:
-        weighted = model.weighted(batch.texts)
-        yield (
-            EmbeddedBatch(batch.keys, weighted.matrix, weighted.unknown.tolist()),
-            count_rows(model, batch, weighted, None),
-        )
 
 
 def embed_table(model: TableModel, path: str, key: str | None, output: str | None, as_json: bool) -> None:

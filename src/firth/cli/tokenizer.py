@@ -102,7 +102,12 @@ def train(data: tuple[str, ...], output: str, kind: str, **values: Any) -> None:
             "unknown_format", "vocab.txt is a WordPiece file. For {kind}, choose a .json file or a folder.", kind=kind
         )
     if values["workers"] and not values["cluster"]:
-        raise click.UsageError("--workers needs --cluster. For threads, use --threads.")
+        raise FirthError(
+            "missing_option",
+            "{option} needs {missing} too, which says where the workers run: processes or ray.",
+            option="--workers",
+            missing="--cluster",
+        )
     settings: dict[str, Any] = {name: values[name] for name in ("threads", "memory", "cluster", "workers")}
     run = Run(**settings, report=choose_report(values["progress"]))
     corpus = Corpus.from_files(data, values)

@@ -86,35 +86,6 @@ class Method(ABC):
                 method=type(self).__name__,
             )
 
-    def check_cluster(self, run: Run) -> None:
-        """Check that the method uses the cluster and processes of a run; `fit` calls it before it reads data."""
-        if self.in_processes:
-            return
-        networks = {"accumulation": run.accumulation > 1, "shard_weights": run.shard_weights}
-        given = [name for name, is_given in networks.items() if is_given]
-        if given:
-            raise FirthError(
-                "conflicting_options",
-                "{method} has no {options}, which are for networks. Omit them.",
-                method=type(self).__name__,
-                options=", ".join(given),
-            )
-        if run.cluster and not self.distributed:
-            raise FirthError(
-                "unsupported_cluster",
-                "{method} runs in this process and cannot use cluster={cluster}. Leave out cluster; its help says what "
-                "a method computes on a cluster.",
-                method=type(self).__name__,
-                cluster=run.cluster,
-            )
-        if run.workers and not run.cluster:
-            raise FirthError(
-                "conflicting_options",
-                "{options}={workers} needs a cluster, such as cluster=processes. For threads, use threads.",
-                options="workers",
-                workers=run.workers,
-            )
-
     def resolved(self: Self, **values: Any) -> Self:
         """Return a copy with `values` for the options that are None.
 
@@ -126,6 +97,36 @@ class Method(ABC):
     @abstractmethod
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Model:
         """Train on `data` and return a model; `start` is a model to continue from."""
+
+
+def check_cluster(method: Method, run: Run) -> None:
+    """Check that a method uses the cluster and processes of a run; `fit` calls it before it reads any data."""
+    if method.in_processes:  # the commands start its processes
+        return
+    networks = {"accumulation": run.accumulation > 1, "shard_weights": run.shard_weights}
+    given = [name for name, is_given in networks.items() if is_given]
+    if given:
+        raise FirthError(
+            "conflicting_options",
+            "{method} has no {options}, which are for networks. Omit them.",
+            method=type(method).__name__,
+            options=", ".join(given),
+        )
+    if run.cluster and not method.distributed:
+        raise FirthError(
+            "unsupported_cluster",
+            "{method} runs in this process and cannot use cluster={cluster}. Leave out cluster; its help says what a "
+            "method computes on a cluster.",
+            method=type(method).__name__,
+            cluster=run.cluster,
+        )
+    if run.workers and not run.cluster:
+        raise FirthError(
+            "missing_option",
+            "{option} needs {missing} too, which says where the workers run: processes or ray.",
+            option="workers",
+            missing="cluster",
+        )
 
 
 def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
@@ -145,12 +146,12 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
                 "the data: fit(zip(texts, labels)).",
                 got=type(run).__name__,
             )
-        self.check_cluster(run)
+        check_cluster(self, run)
         if self.in_processes and run.cluster:
             raise FirthError(
                 "unsupported_cluster",
-                "{method}.fit runs in this process and cannot use cluster={cluster}, which is for the commands firth train "
-                "and firth finetune. In Python, start processes with torchrun or Ray Train; each calls fit.",
+                "{method}.fit runs in this process and cannot use cluster={cluster}, which is for firth train and "
+                "firth finetune. In Python, start processes with torchrun or Ray Train; each calls fit.",
                 method=type(self).__name__,
                 cluster=run.cluster,
             )

@@ -22,7 +22,7 @@ import numpy as np
 from firth.core.card import CARD
 from firth.core.checkpoint import STATE, difference
 from firth.core.errors import FirthError
-from firth.core.method import Method
+from firth.core.method import Method, check_cluster
 from firth.core.model import Model, merged
 from firth.core.options import options_of
 from firth.core.processes import is_first_process, refuse_processes
@@ -122,7 +122,7 @@ def train_to_url(
 
 def check_first(method: Method, run: Run, folder: AnyPath) -> None:
     """Check device, processes and output folder before any data are read."""
-    method.check_cluster(run)
+    check_cluster(method, run)
     method.check_run(run)
     if not method.in_processes:
         refuse_processes(type(method).__name__)

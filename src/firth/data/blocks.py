@@ -39,13 +39,16 @@ class BlockBuilder:
         self.number = 0  # of the last document of the source
         self.before = self.done = 0  # bytes of the earlier sources; bytes of all sources so far
 
-    def text(self, raw: Any, stream: Any, name: str, from_start: bool = True) -> Iterator[Block]:
+    def text(self, raw: Any, stream: Any, name: str, offset: int = 0) -> Iterator[Block]:
         """Yield the blocks of a text file, whose documents are lines, paragraphs or the whole file.
 
-        Without `from_start`, the stream is a later part of the file, which begins with a document.
+        `offset` is where to begin: the start of a line.
         """
         state, last = 0, b""  # state of `paragraph_ends`; the last byte read
-        head = readers.check_head(stream.read(readers.HEAD), name) if from_start else b""
+        head = readers.check_head(stream.read(readers.HEAD), name)
+        if offset:
+            head = b""
+            stream.seek(offset)
         while True:
             if self.filled == len(self.buffer):
                 yield from self.cut()

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,6 +101,8 @@ class Corpus(Data):
             return [open_source(path) for path in files or readers.find_files(source)]
         if isinstance(source, Corpus):
             return source.sources
+        if isinstance(source, Source):
+            return [source]
         if is_table_like(source):
             return [TableSource(source, self.columns)]
         if isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray, dict)):
@@ -224,6 +227,9 @@ class Source:
 class FileSource(Source):
     """A file of text or records."""
 
+    start = readers.BEGINNING
+    limit: int | None = None  # records that are read, after the start
+
     def __init__(self, path: AnyPath) -> None:
         self.path, self.name, self.size = path, str(path), path.stat().st_size
 
@@ -231,9 +237,9 @@ class FileSource(Source):
         with readers.open_decompressed(self.path) as (raw, stream):
             if not readers.format_and_compression(self.path)[0]:
                 refuse_columns(corpus, self.name)
-                yield from builder.text(raw, stream, self.name)
+                yield from builder.text(raw, stream, self.name, self.start.offset)
                 return
-            for record in readers.read_records(self.path, stream, corpus.columns):
+            for record in islice(readers.read_records(self.path, stream, corpus.columns, self.start), self.limit):
                 yield from builder.records([record])
                 builder.done = builder.before + raw.tell()
 

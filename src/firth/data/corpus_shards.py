@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from firth.core.errors import FirthError
@@ -146,47 +147,55 @@ class FilePart(FileSource):
         form = readers.format_and_compression(self.path)[0]
         with readers.open_decompressed(self.path) as (raw, _):
             if form == ".parquet":
-                groups = range(self.begin, self.end)
-                yield from builder.records(readers.parquet_records(self.path, raw, "", corpus.columns, groups))
+                yield from builder.records(self.row_groups(raw, corpus.columns))
             elif form:
                 yield from builder.records(self.lines(raw, corpus.columns))
             else:
                 refuse_columns(corpus, self.name)
-                yield from builder.text(raw, ByteRange(raw, self.begin, self.end), self.name, self.begin == 0)
+                yield from builder.text(raw, Beginning(raw, self.end), self.name, self.begin)
+
+    def row_groups(self, raw: Any, columns: readers.Columns) -> Iterator[readers.Record]:
+        """Return the records of a range of row groups."""
+        with readers.reading_parquet(self.path):
+            metadata = readers.open_parquet(self.path, self.path).metadata
+            rows = [metadata.row_group(number).num_rows for number in range(self.end)]
+        start = readers.Start(row=sum(rows[: self.begin]), offset=self.begin)
+        return islice(readers.read_records(self.path, raw, columns, start), sum(rows[self.begin :]))
 
     def lines(self, raw: Any, columns: readers.Columns) -> Iterator[readers.Record]:
-        """Yield the records of a range of JSON lines. The first line of the file selects the text column."""
-        if not columns.text:
-            columns = readers.text_column_of_json(readers.text_lines(raw, self.path), self.path, columns)
+        """Yield the records of a range of JSON lines."""
 
-        def records(first: int = 1) -> Iterator[readers.Record]:
-            lines = readers.text_lines(ByteRange(raw, self.begin, self.end), self.path, self.begin == 0)
-            return readers.json_records(lines, self.path, columns, first)
+        def records(line: int = 0) -> Iterator[readers.Record]:
+            raw.seek(0)
+            start = readers.Start(line=line, offset=self.begin)
+            return readers.read_records(self.path, Beginning(raw, self.end), columns, start)
 
         try:
             yield from records()
         except FirthError:  # again, with the number of the line in the file
-            before = ByteRange(raw, 0, self.begin)
-            number = sum(chunk.count(b"\n") for chunk in iter(lambda: before.read(1 << 20), b""))
-            for _ in records(number + 1):
+            raw.seek(0)
+            before = Beginning(raw, self.begin)
+            for _ in records(sum(chunk.count(b"\n") for chunk in iter(lambda: before.read(1 << 20), b""))):
                 pass
             raise
 
 
-class ByteRange(io.RawIOBase):
-    """A range of the bytes of an open file."""
+class Beginning(io.RawIOBase):
+    """An open file up to a position."""
 
-    def __init__(self, raw: Any, begin: int, end: int) -> None:
-        raw.seek(begin)
-        self.raw, self.left = raw, end - begin
+    def __init__(self, raw: Any, end: int) -> None:
+        self.raw, self.end = raw, end
 
     def readable(self) -> bool:
         return True
 
+    def seek(self, offset: int, whence: int = 0) -> int:
+        position: int = self.raw.seek(offset, whence)
+        return position
+
     def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer)[: self.left]
+        view = memoryview(buffer)[: max(0, self.end - self.raw.tell())]
         count: int = self.raw.readinto(view) if len(view) else 0
-        self.left -= count
         return count
 
 
@@ -199,14 +208,14 @@ def numbered(source: FileSource, corpus: Corpus) -> bool:
 def document_keys(corpus: Corpus, documents: Sequence[int], keys: Mapping[int, Sequence[str]]) -> list[str]:
     """Return the keys of the documents as `Corpus.walk` gives them, from the number of documents of each file and the
     keys of those that have a key column."""
-    document_names: list[str] = []
+    names: list[str] = []
     for number, source in enumerate(corpus.sources):
         assert isinstance(source, FileSource)
         prefix = "" if len(corpus.sources) == 1 else f"{source.name}:"
         if numbered(source, corpus):
-            document_names += [f"{prefix}{each}" for each in range(1, documents[number] + 1)]
+            names += [f"{prefix}{each}" for each in range(1, documents[number] + 1)]
         elif readers.format_and_compression(source.path)[0]:
-            document_names += keys[number]
+            names += keys[number]
         else:
-            document_names += [source.name] * documents[number]
-    return document_names
+            names += [source.name] * documents[number]
+    return names

@@ -43,6 +43,17 @@ class Record(NamedTuple):
     tags: tuple[Any, ...] = ()  # or the values of the requested fields
 
 
+class Start(NamedTuple):
+    """Where reading a file begins: behind `row` documents and `line` lines, at a byte, in Parquet at a row group."""
+
+    row: int = 0
+    line: int = 0
+    offset: int = 0
+
+
+BEGINNING = Start()
+
+
 class Columns(NamedTuple):
     """The names of the columns to read; the text column is detected if it is None."""
 
@@ -208,20 +219,31 @@ def copy_to_temporary(stream: Any) -> Any:
     return file
 
 
-def read_records(path: AnyPath, stream: Any, columns: Columns) -> Iterator[Record]:
-    """Yield the records of a decompressed stream in the file's format."""
+def read_records(path: AnyPath, stream: Any, columns: Columns, start: Start = BEGINNING) -> Iterator[Record]:
+    """Yield the records of a decompressed stream in the file's format, from `start` on."""
     form, compression = format_and_compression(path)
     if form == ".parquet":
-        yield from parquet_records(path, stream, compression, columns)
+        yield from parquet_records(path, stream, compression, columns, start)
     elif form in (".csv", ".tsv"):
-        yield from separated_records(text_lines(stream, path), path, form, columns)
+        lines = text_lines(stream, path)
+        yield from separated_records(lines, path, form, columns, start, seek_lines(stream, start))
     else:
-        yield from json_records(text_lines(stream, path), path, columns)
+        yield from json_records(text_lines(stream, path), path, columns, start, seek_lines(stream, start))
 
 
-def text_lines(stream: Any, path: AnyPath, from_start: bool = True) -> Iterator[str]:
+def text_lines(stream: Any, path: AnyPath) -> Iterator[str]:
     """Yield lines with their line ends. Invalid UTF-8 becomes lone surrogates, which `to_bytes` restores."""
-    rest = check_head(stream.read(HEAD), str(path)) if from_start else b""
+    return lines_of(check_head(stream.read(HEAD), str(path)), stream)
+
+
+def seek_lines(stream: Any, start: Start) -> Iterator[str]:
+    """Yield the lines from `start` on; the stream is moved when the first one is requested."""
+    stream.seek(start.offset)
+    yield from lines_of(b"", stream)
+
+
+def lines_of(rest: bytes, stream: Any) -> Iterator[str]:
+    """Yield the lines of `rest` and of the stream after it."""
     while True:
         lines = rest.split(b"\n")
         rest = lines.pop()
@@ -247,44 +269,50 @@ def to_bytes(text: str) -> bytes:
         return text.encode("utf-8", "surrogatepass")
 
 
-def text_column_of_json(lines: Iterable[str], path: AnyPath, columns: Columns) -> Columns:
-    """Return `columns` with the text column that `json_records` selects, by the first record."""
-    for line in lines:
-        with contextlib.suppress(ValueError, RecursionError):
-            if isinstance(record := json.loads(line), dict):
-                texts = [name for name, value in record.items() if isinstance(value, str)]
-                return select_text_column(columns, list(record), texts, str(path))
-    return columns
-
-
-def json_records(lines: Iterable[str], path: AnyPath, columns: Columns, first: int = 1) -> Iterator[Record]:
-    """Yield the records of JSON lines; `first` is the number of the first line."""
-    for number, line in enumerate(lines, first):
+def json_records(
+    lines: Iterable[str], path: AnyPath, columns: Columns, start: Start = BEGINNING, later: Iterator[str] = iter(())
+) -> Iterator[Record]:
+    """Yield the records of JSON lines; with a `start`, those of the lines `later`, which are there."""
+    if start.offset and not columns.text:  # the first record of the file determines the text column
+        number, line = next((number, line) for number, line in enumerate(lines, 1) if line.strip())
+        columns = select_json_column(json_object(line, path, number), columns, f"{path}, line {number}")
+    for number, line in enumerate(later if start.offset else lines, start.line + 1):
         if not line.strip():
             continue
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise FirthError(
-                "malformed_data",
-                "{path}, line {number}: not valid JSON ({reason}).",
-                path=path,
-                number=number,
-                reason=str(error),
-            ) from None
-        if not isinstance(record, dict):
-            raise FirthError(
-                "malformed_data",
-                "{path}, line {number}: a record must be a JSON object; got {got}.",
-                path=path,
-                number=number,
-                got=line.strip()[:40],
-            )
+        record = json_object(line, path, number)
         where = f"{path}, line {number}"
         if not columns.text:
-            texts = [name for name, value in record.items() if isinstance(value, str)]
-            columns = select_text_column(columns, list(record), texts, where)
+            columns = select_json_column(record, columns, where)
         yield record_of(record, columns, where)
+
+
+def select_json_column(record: dict[str, Any], columns: Columns, where: str) -> Columns:
+    """Return `columns` with a text column, which is detected from a record if it is not given."""
+    texts = [name for name, value in record.items() if isinstance(value, str)]
+    return select_text_column(columns, list(record), texts, where)
+
+
+def json_object(line: str, path: AnyPath, number: int) -> dict[str, Any]:
+    """Return the object of a line."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise FirthError(
+            "malformed_data",
+            "{path}, line {number}: not valid JSON ({reason}).",
+            path=path,
+            number=number,
+            reason=str(error),
+        ) from None
+    if not isinstance(record, dict):
+        raise FirthError(
+            "malformed_data",
+            "{path}, line {number}: a record must be a JSON object; got {got}.",
+            path=path,
+            number=number,
+            got=line.strip()[:40],
+        )
+    return record
 
 
 def record_of(fields: dict[str, Any], columns: Columns, where: str) -> Record:
@@ -392,17 +420,27 @@ def select_text_column(columns: Columns, names: Sequence[str], texts: Sequence[s
     )
 
 
-def separated_records(lines: Iterator[str], path: AnyPath, form: str, columns: Columns) -> Iterator[Record]:
-    """Yield the records of csv or tsv lines."""
+def separated_records(
+    lines: Iterator[str],
+    path: AnyPath,
+    form: str,
+    columns: Columns,
+    start: Start = BEGINNING,
+    later: Iterator[str] = iter(()),
+) -> Iterator[Record]:
+    """Yield the records of csv or tsv lines; with a `start`, those of the lines `later`, which are there."""
     csv.field_size_limit(sys.maxsize)  # a field may be a whole document
     first = next(lines, "")
-    rows = csv.reader(itertools.chain([first], lines), delimiter=separator_of(form, first), strict=True)
+    separator = separator_of(form, first)
+    rows = csv.reader(itertools.chain([first], lines), delimiter=separator, strict=True)
     try:
         header = next(rows, [])
         columns = select_text_column(columns, header, header, f"{path}, line 1")
         for name in columns.names:
             if name not in header:
                 raise unknown_column_error(name, header, f"{path}, line 1")
+        if start.offset:
+            rows = csv.reader(later, delimiter=separator, strict=True)
         for row in rows:
             if not row:
                 continue
@@ -412,13 +450,13 @@ def separated_records(lines: Iterator[str], path: AnyPath, form: str, columns: C
                     "{path}, line {number}: expected {expected} fields as in the header; got {got}. Fix or remove the "
                     'line (put texts that contain a separator or line break in "quotes").',
                     path=path,
-                    number=rows.line_num,
+                    number=start.line + rows.line_num,
                     expected=len(header),
                     got=len(row),
                 )
-            yield record_of(dict(zip(header, row, strict=True)), columns, f"{path}, line {rows.line_num}")
+            yield record_of(dict(zip(header, row, strict=True)), columns, f"{path}, line {start.line + rows.line_num}")
     except csv.Error as error:
-        raise csv_row_error(error, f"{path}, line {rows.line_num}") from None
+        raise csv_row_error(error, f"{path}, line {start.line + rows.line_num}") from None
 
 
 def csv_row_error(error: csv.Error, where: str) -> FirthError:
@@ -433,22 +471,26 @@ def csv_row_error(error: csv.Error, where: str) -> FirthError:
 
 
 def parquet_records(
-    path: AnyPath, stream: Any, compression: str, columns: Columns, groups: range | None = None
+    path: AnyPath, stream: Any, compression: str, columns: Columns, start: Start = BEGINNING
 ) -> Iterator[Record]:
-    """Yield the records of a Parquet file, or those of some row groups."""
-    import pyarrow
-    import pyarrow.parquet
-
+    """Yield the records of a Parquet file."""
     file = copy_to_temporary(stream) if compression else stream  # Parquet needs random access
     with reading_parquet(path):
-        parquet = pyarrow.parquet.ParquetFile(file)
-        if parquet.metadata.num_rows == 0:
-            raise FirthError("empty_data", "{path} has no rows.", path=path)
+        parquet = open_parquet(path, file)
         selected = text_columns(parquet.schema_arrow, columns, str(path))
-        numbers = range(parquet.num_row_groups) if groups is None else groups
-        first = sum(parquet.metadata.row_group(number).num_rows for number in range(numbers.start))
-        batches = parquet.iter_batches(batch_size=4096, row_groups=list(numbers), columns=selected.names)
-        yield from table_records(batches, selected, str(path), first)
+        groups = range(start.offset, parquet.num_row_groups)
+        batches = parquet.iter_batches(batch_size=4096, row_groups=groups, columns=selected.names)
+        yield from table_records(batches, selected, str(path), start.row)
+
+
+def open_parquet(path: AnyPath, file: Any) -> Any:
+    """Open a Parquet file, which must have rows."""
+    import pyarrow.parquet
+
+    parquet = pyarrow.parquet.ParquetFile(file)
+    if parquet.metadata.num_rows == 0:
+        raise FirthError("empty_data", "{path} has no rows.", path=path)
+    return parquet
 
 
 @contextlib.contextmanager
@@ -492,7 +534,7 @@ def text_columns(schema: Any, columns: Columns, where: str) -> Columns:
 
 
 def table_records(batches: Iterable[Any], columns: Columns, where: str, row: int = 0) -> Iterator[Record]:
-    """Yield the rows of pyarrow batches as records; a missing text is empty. `row` is the number of rows before."""
+    """Yield the rows of pyarrow batches as records; a missing text is empty. `row` rows are before them."""
     for batch in batches:
         texts = batch.column(columns.text).to_pylist()
         keys = batch.column(columns.key).to_pylist() if columns.key else [None] * len(texts)

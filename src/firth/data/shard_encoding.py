@@ -83,10 +83,10 @@ def imported(name: str) -> str | Callable[[str], list[str]]:
     module, _, path = name.partition(":")
     if not path:
         return name
-    tokenizer = importlib.import_module(module)
+    named = importlib.import_module(module)
     for part in path.split("."):
-        tokenizer = getattr(tokenizer, part)
-    return tokenizer  # type: ignore[return-value]
+        named = getattr(named, part)
+    return named  # type: ignore[return-value]
 
 
 # ---- in the driver ----
@@ -175,8 +175,8 @@ class ShardEncoder:
         for shard in self.shards:
             of_files, with_keys, total, tags = json.loads((self.folder / f"{shard.name}.keys").read_bytes())
             documents.update(dict(of_files))
-            for number, keys_of_file in with_keys:
-                keys.setdefault(number, []).extend(keys_of_file)
+            for number, file_keys in with_keys:
+                keys.setdefault(number, []).extend(file_keys)
             any_tags = any_tags or bool(tags)
             self.tags += [tuple(each) for each in tags] or [()] * total
         self.keys = document_keys(self.corpus, [documents[number] for number in range(len(self.corpus.sources))], keys)
@@ -242,10 +242,10 @@ def tokenizer_name(tokenizer: str | Callable[[str], list[str]]) -> str:
         return tokenizer
     name = f"{getattr(tokenizer, '__module__', '')}:{getattr(tokenizer, '__qualname__', '')}"
     try:
-        known = None if name.startswith("__main__:") else imported(name)
+        named = None if name.startswith("__main__:") else imported(name)
     except (ImportError, AttributeError, ValueError):
-        known = None
-    if known is not tokenizer:
+        named = None
+    if named is not tokenizer:
         raise FirthError(
             "unsupported_cluster",
             "Workers of a cluster import the tokenizer by its name, but {name} cannot be imported. Use a function of a "

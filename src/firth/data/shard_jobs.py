@@ -100,10 +100,10 @@ def token_job(tokens: Tokens, *settings: Any) -> str:
 
 def ranges(starts: NDArray[np.int64], size: int) -> Sequence[tuple[int, int]]:
     """Divide rows, which begin at `starts`, into ranges (first, last) of about `size` entries each."""
-    parts, first, rows = [], 0, len(starts) - 1
+    divided, first, rows = [], 0, len(starts) - 1
     while first < rows:
         last = int(np.searchsorted(starts, starts[first] + size, side="right")) - 1
         last = min(max(first + 1, last), rows)
-        parts.append((first, last))
+        divided.append((first, last))
         first = last
-    return parts
+    return divided

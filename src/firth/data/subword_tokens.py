@@ -17,7 +17,7 @@ from firth.data import cache
 from firth.data.corpus import Corpus, Note, invalid_utf8_note
 from firth.data.streams import IDS, STARTS
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.data.tokens import Tokens, map_arrays, open_entry, save_entry
+from firth.data.tokens import Tokens, encoding_folder, map_arrays, open_entry, save_entry
 from firth.data.vocabulary import Vocabulary
 
 FORMAT = "subwords 1"  # of cache entries
@@ -41,14 +41,19 @@ def encode_corpus(tokenizer: SubwordTokenizer, corpus: Any, run: Run = Run(), en
         cached_tokens = open_entry(name, run)
         if cached_tokens is not None:
             return cached_tokens
-    with cache.working_folder() as (folder, cached):
+    with encoding_folder(name, run) as (folder, cached):
         if name and not cached:
             run.report.note(*cache.unwritable_note())
-        run.report.begin("encoding", texts.size, "B")
-        try:
-            counts = write_ids(tokenizer, texts, folder, end_id, run)
-        finally:
-            run.report.end()
+        if run.cluster:
+            from firth.data import shard_subwords
+
+            counts = shard_subwords.write_ids(tokenizer, texts, folder, end_id, run)
+        else:
+            run.report.begin("encoding", texts.size, "B")
+            try:
+                counts = write_ids(tokenizer, texts, folder, end_id, run)
+            finally:
+                run.report.end()
         ids, starts = map_arrays(folder)
         if not len(ids):
             raise FirthError("empty_data", "The corpus has no text to encode: it is empty.")

@@ -230,8 +230,8 @@ def encode_text(text: Text, settings: VocabularySettings, run: Run, name: str | 
 def encoding_folder(name: str | None, run: Run) -> Iterator[tuple[Path, bool]]:
     """Yield a working folder, and whether it is inside the cache."""
     if not run.cluster:
-        with cache.working_folder() as folder_and_place:
-            yield folder_and_place
+        with cache.working_folder() as working:
+            yield working
         return
     with cache.job_folder(name or "") as folder:
         yield folder, True

@@ -18,10 +18,11 @@ from typing import Any
 from firth.core.errors import FirthError
 from firth.core.remote import as_path
 from firth.core.remote_folders import local_copy
-from firth.core.storage import fingerprint, new_file, read_json, saying_where, write_json
+from firth.core.storage import fingerprint, new_file, read_json, remove, saying_where, write_json
 from firth.core.vectors import METRICS
 from firth.index.segment import DTYPES, MAX_DIM
 from firth.version import __version__
+from firth.work.worker import RECORDS
 
 FORMAT = 1
 MANIFEST, LOCK = "index.json", "lock"
@@ -247,7 +248,8 @@ def remove_index(folder: Path) -> None:
     """Remove an index that is not being written. A folder that also holds other files is refused."""
     lock = Lock(folder)
     names = {path.name for path in folder.iterdir()}
-    other_files = sorted(name for name in names if name not in (MANIFEST, LOCK) and not OWN_FILE.fullmatch(name))
+    own_names = (MANIFEST, LOCK, RECORDS)
+    other_files = sorted(name for name in names if name not in own_names and not OWN_FILE.fullmatch(name))
     if other_files:
         lock.release()
         examples = ", ".join(other_files[:3])
@@ -262,7 +264,7 @@ def remove_index(folder: Path) -> None:
         for name in sorted(
             names, key=lambda name: name != MANIFEST
         ):  # the manifest first: without it there is no index
-            (folder / name).unlink()
+            remove(folder / name)
         folder.rmdir()
     lock.release()
 

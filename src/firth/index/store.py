@@ -6,7 +6,8 @@ import contextlib
 import os
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from firth.core.errors import FirthError
 from firth.core.remote import refuse_url
 from firth.core.storage import saying_where, sync
 from firth.index import folder as disk
-from firth.index.segment import Positions, Segment, Space, in_memory, merge_segments
+from firth.index.segment import KEY, Positions, Segment, Space, in_memory, merge_segments
 from firth.index.segment_files import check_columns, open_segment, read_deleted, write_deleted, write_segment
 from firth.index.snapshot import Snapshot
 from firth.version import __version__
@@ -153,6 +154,24 @@ class Store:
                     manifest["deleted"] = write_deleted(self.folder, f"deleted-{number}", deleted)
             self._accept(segments, deleted, manifest)
 
+    def adopt(self, folder: Path, records: Sequence[Mapping[str, Any]]) -> None:
+        """Append segments that other processes have written to `folder` (`write_segment`), in one commit.
+
+        Their files are moved. The numbers in their names are those of the next commits.
+        """
+        with self._committing() as state:
+            assert self.folder is not None
+            segments = [*state.segments, *(open_segment(folder, record, state.space) for record in records)]
+            check_columns(folder, segments)
+            check_unique(segments)
+            with saying_where(self.folder):
+                for record in records:
+                    for name in record["files"]:
+                        (folder / name).replace(self.folder / name)
+            added = [open_segment(self.folder, record, state.space) for record in records]
+            number = state.manifest["commit"] + len(records) - 1
+            self._accept([*state.segments, *added], state.deleted, {**state.manifest}, number)
+
     def compact(self) -> None:
         """Merge all segments into one, without the deleted rows."""
         with self._committing() as state:
@@ -180,9 +199,13 @@ class Store:
             return in_memory(segment)
         return write_segment(self.folder, number, segment, self.state.space)
 
-    def _accept(self, segments: Sequence[Segment], deleted: Positions, manifest: dict[str, Any]) -> None:
-        """Write the manifest and replace the snapshot, which makes the commit take effect."""
-        manifest |= {"commit": self.manifest["commit"] + 1, "segments": [segment.record for segment in segments]}
+    def _accept(
+        self, segments: Sequence[Segment], deleted: Positions, manifest: dict[str, Any], last: int | None = None
+    ) -> None:
+        """Write the manifest and replace the snapshot, which makes the commit take effect. `last` is the number of the
+        commit before it, if others are skipped."""
+        last = self.manifest["commit"] if last is None else last
+        manifest |= {"commit": last + 1, "segments": [segment.record for segment in segments]}
         if self.folder:
             with saying_where(self.folder):
                 sync(self.folder)  # the new files must be on disk before the manifest that names them
@@ -190,6 +213,24 @@ class Store:
         self.state = Snapshot(segments, deleted, manifest)
         if self.folder:
             disk.sweep(self.folder, manifest)
+
+
+def check_unique(segments: Sequence[Segment]) -> None:
+    """Refuse segments that have a key in common."""
+    hashes = np.sort(np.concatenate([segment.array("hashes") for segment in segments]))
+    repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+    keys = Counter[str]()
+    for segment in segments:
+        rows = segment.array("hash_rows")[np.isin(segment.array("hashes"), repeated)]
+        keys.update(segment.table.column(KEY).take(rows).to_pylist())
+    repeated_keys = [key for key, count in keys.items() if count > 1]
+    if repeated_keys:
+        raise FirthError(
+            "duplicate_name",
+            "{count:,} keys occur more than once ({examples}). Keys must be unique in an index.",
+            count=len(repeated_keys),
+            examples=", ".join(map(repr, repeated_keys[:3])),
+        )
 
 
 def segments_to_merge(sizes: Sequence[int]) -> int:

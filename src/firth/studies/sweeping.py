@@ -28,7 +28,7 @@ import numpy as np
 from firth.core.checkpoint import difference
 from firth.core.errors import FirthError
 from firth.core.functions import tokenizer_function
-from firth.core.method import Method
+from firth.core.method import Method, check_cluster
 from firth.core.model import Model
 from firth.core.notebook import html_lines, html_table
 from firth.core.processes import refuse_processes
@@ -354,7 +354,7 @@ class Deadline:
 
 def check_sweep(method: Method, run: Run, folder: Path) -> None:
     """Refuse a device, processes or a folder that cannot be used, before any data is read."""
-    method.check_cluster(run)
+    check_cluster(method, run)
     method.check_run(run)
     refuse_processes("A sweep")
     with saying_where(folder):

@@ -156,7 +156,7 @@ def check_machines(job: Job, workers: Executor) -> None:
     token = secrets.token_hex(8)
     probe = job.folder / RECORDS / f"probe-{token}"
     step = max(1, len(job.inputs) // CHECKED_INPUTS)
-    inputs = {str(path): path.stat().st_size for path in list(job.inputs)[::step]}
+    inputs = {str(path): size_of(path) for path in list(job.inputs)[::step]}
     parameters = {"probe": str(probe), "token": token, "inputs": inputs}
     versions = {"firth": __version__, "python": python_version()}
     try:
@@ -167,6 +167,11 @@ def check_machines(job: Job, workers: Executor) -> None:
                 raise rebuilt(result["error"])
     finally:
         probe.unlink(missing_ok=True)
+
+
+def size_of(path: AnyPath) -> int:
+    """Return the bytes of a file."""
+    return path.stat().st_size
 
 
 class WorkerError(RuntimeError):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from firth.cli.cluster_options import cluster_flags, given_cluster
 from firth.cli.common import (
     METRICS,
     choose_report,
@@ -61,6 +62,7 @@ Embed = Callable[[list[str]], tuple["Matrix", int]]  # vectors, and the number o
 @prompt_flag("the prompt for documents")
 @engine_flags
 @data_options
+@cluster_flags
 @click.option("--overwrite", is_flag=True, help="Replace another index in INDEX.")
 @json_flag
 def command(
@@ -84,7 +86,10 @@ def command(
     The same command resumes an interrupted build.
     """
     from firth.data.corpus import Corpus, invalid_utf8_note
+    from firth.index import Index
+    from firth.work.worker import RECORDS
 
+    cluster = given_cluster(values, has_shards=not postgres)
     model = open_model(path)
     engine = given_engine(model, path, values)
     fields = [name.strip() for name in attributes.split(",")] if attributes else []
@@ -107,14 +112,24 @@ def command(
     if status != "already finished":
         try:
             with index:
-                counts = fill(index, texts, embed)
+                types = index.columns or column_types(texts)
+                if cluster.where and isinstance(index, Index):
+                    from firth.cli.index.cluster import fill_on
+
+                    counts = fill_on(cluster, index, path, texts, settings, types)
+                else:
+                    counts = fill(index, texts, embed, types)
                 if not len(index):
                     raise FirthError("empty_data", "The input has no documents to index.")
                 index.optimize()
                 index.add_metadata(finished=True)
+                if not postgres:
+                    from firth.core.storage import remove
+
+                    remove(Path(output) / RECORDS)
         except BaseException:
             with contextlib.suppress(FirthError):  # the server may be the cause of the failure
-                if not len(index):  # there is nothing to resume
+                if not len(index) and (postgres or not (Path(output) / RECORDS).exists()):  # there is nothing to resume
                     location.remove()
             raise
     seconds = time.perf_counter() - started
@@ -230,35 +245,30 @@ class Batch(NamedTuple):
     keys: list[str]
     texts: list[str]
     values: list[tuple[Any, ...]]
-    done: int  # bytes of the sources read so far
 
 
-def batches(texts: Corpus, skip: int) -> Iterator[Batch]:
-    """Yield the documents in batches, without the first `skip`."""
+def batches(texts: Corpus, skip: int) -> Iterator[tuple[Batch, int]]:
+    """Yield the documents in batches, without the first `skip`, and the bytes of the sources read so far."""
     walk = islice(texts.walk(), skip, None)
     while some := list(islice(walk, BATCH)):
         documents = [document for document, _, _ in some]
         keys, bodies = [document.key for document in documents], [document.text for document in documents]
-        yield Batch(keys, bodies, [values for _, values, _ in some], some[-1][2])
+        yield Batch(keys, bodies, [values for _, values, _ in some]), some[-1][2]
 
 
-def fill(index: Index | PostgresIndex, texts: Corpus, embed: Embed) -> dict[str, int]:
+def fill(index: Index | PostgresIndex, texts: Corpus, embed: Embed, types: Mapping[str, Any]) -> dict[str, int]:
     """Add all documents after those that the index already has, and return the counts."""
     import numpy as np
 
     report = choose_report()
     counts = {"rows": len(index), "unknown": 0, "zero_rows": 0}
-    types = index.columns or column_types(texts)
     waiting: list[tuple[Batch, Matrix]] = []
     last = time.monotonic()
 
     def commit() -> None:
         if not waiting:
             return
-        values = [row for batch, _ in waiting for row in batch.values]
-        attributes: dict[str, Any] = {"text": [text for batch, _ in waiting for text in batch.texts]}
-        for position, name in enumerate(texts.fields):
-            attributes[name] = typed_column(name, [row[position] for row in values], types[name])
+        attributes = attribute_columns([batch for batch, _ in waiting], texts.fields, types)
         keys = [key for batch, _ in waiting for key in batch.keys]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FirthWarning)  # zero rows are reported once, at the end
@@ -266,7 +276,7 @@ def fill(index: Index | PostgresIndex, texts: Corpus, embed: Embed) -> dict[str,
         waiting.clear()
 
     report.begin("indexing", texts.size, "bytes")
-    for batch in batches(texts, len(index)):
+    for batch, done in batches(texts, len(index)):
         matrix, unknown = embed(batch.texts)
         waiting.append((batch, matrix))
         counts["rows"] += len(batch.keys)
@@ -275,10 +285,19 @@ def fill(index: Index | PostgresIndex, texts: Corpus, embed: Embed) -> dict[str,
         if sum(len(part.keys) for part, _ in waiting) >= COMMIT or time.monotonic() - last > 60:
             commit()
             last = time.monotonic()
-        report.step(batch.done, texts=counts["rows"])
+        report.step(done, texts=counts["rows"])
     commit()
     report.end()
     return counts
+
+
+def attribute_columns(batches: Sequence[Batch], fields: Sequence[str], types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the texts and the attributes of batches as columns."""
+    values = [row for batch in batches for row in batch.values]
+    attributes: dict[str, Any] = {"text": [text for batch in batches for text in batch.texts]}
+    for position, name in enumerate(fields):
+        attributes[name] = typed_column(name, [row[position] for row in values], types[name])
+    return attributes
 
 
 def column_types(texts: Corpus) -> dict[str, Any]:
