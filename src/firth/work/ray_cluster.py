@@ -96,11 +96,19 @@ class RayTasks:
                 ray.cancel(reference, force=True)
 
     def on_each_machine(self, request: str) -> list[Result]:
-        listed: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-        nodes = [node["NodeID"] for node in listed if node["Alive"]]
         probe: Any = ray.remote(num_cpus=0, max_retries=ATTEMPTS - 1)(answer)
-        strategies = [NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes]
-        return [result_of(probe.options(scheduling_strategy=strategy).remote(request)) for strategy in strategies]
+        pending = {
+            node: probe.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(request)
+            for node in living_nodes()
+        }
+        results = {node: result_of(reference) for node, reference in pending.items()}
+        return [result for node, result in results.items() if "error" not in result or node in living_nodes()]
+
+
+def living_nodes() -> set[str]:
+    """Return the ids of the nodes of the cluster; a node that died meanwhile is not an error."""
+    listed: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return {node["NodeID"] for node in listed if node["Alive"]}
 
 
 def result_of(reference: Any) -> Result:
