@@ -11,7 +11,7 @@ from typing import Any
 
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
-from firth.work.executors import ATTEMPTS, Cluster, Result, Tell
+from firth.work.executors import ATTEMPTS, Cluster, Result, Tell, no_gpus
 from firth.work.worker import answer
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before Ray is imported: no telemetry
@@ -69,12 +69,7 @@ class RayTasks:
         per_worker = cluster.gpus_per_worker
         slots = resources.get("GPU", 0) / per_worker if per_worker else resources.get("CPU", 1)
         if per_worker and slots < 1:
-            raise FirthError(
-                "no_gpu",
-                "The cluster has {available:g} GPUs, but a worker needs {required:g} (--gpus-per-worker).",
-                available=resources.get("GPU", 0),
-                required=per_worker,
-            )
+            raise no_gpus(resources.get("GPU", 0), cluster.workers or 1, per_worker)
         self.in_flight = cluster.workers or max(1, int(slots))
         self.threads = max(1, int(resources.get("CPU", 1) / self.in_flight)) if per_worker else 1
         # A task keeps its process (max_calls=0), so that a model is loaded once per worker.
