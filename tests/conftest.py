@@ -71,10 +71,9 @@ def fasttext_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[Any]:
-    """A head with a logical GPU and two more nodes, of one CPU each, to which `--cluster ray` connects. Workers import the
-    tests of jobs.
+    """A head with a logical GPU and two more nodes, of one CPU each, to which `--cluster ray` connects.
 
-    A test that removes a node adds another one.
+    Workers import the tests of jobs. A test that removes a node adds another one.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = pytest.importorskip("ray")

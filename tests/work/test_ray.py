@@ -41,6 +41,22 @@ def job(folder: Path, wait: Path | None = None, shards: int = 6) -> Job:
     return Job("squaring", "rows", squares, common, parts, folder)
 
 
+def devices(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> None:
+    (folder / f"devices-{parameters['number']}").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
+
+
+def test_workers_share_a_gpu(ray_cluster, tmp_path):
+    """Ray places them where the (logical) GPU is; more than there are is refused."""
+    parts = [Shard(f"part-{number}", {"number": number}) for number in range(2)]
+    devices.__module__ = "test_ray"
+    work = Job("listing", "rows", devices, {}, parts, tmp_path / "out")
+    with executor(Cluster("ray")):  # connected once
+        assert len(run_job(work, Cluster("ray", gpus_per_worker=0.5), Nothing())) == 2
+        with refuses("no_gpu", available=1, workers=1, required=2):
+            run_job(replace(work, folder=tmp_path / "new"), Cluster("ray", gpus_per_worker=2), Nothing())
+    assert {path.read_text() for path in work.folder.glob("devices-*")} == {"0"}
+
+
 def test_tasks_on_three_nodes_survive_the_loss_of_one(ray_cluster, tmp_path):
     """A node is killed while all three work, and another one joins: every shard is computed, none is missing."""
     go = tmp_path / "go"
@@ -66,22 +82,6 @@ def test_tasks_on_three_nodes_survive_the_loss_of_one(ray_cluster, tmp_path):
 def test_an_address_without_a_cluster_is_refused(tmp_path):
     with refuses("no_cluster", address="ray://127.0.0.1:1"):
         run_job(job(tmp_path / "out"), Cluster("ray://127.0.0.1:1"), Nothing())
-
-
-def devices(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> None:
-    (folder / f"devices-{parameters['number']}").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
-
-
-def test_workers_share_a_gpu(ray_cluster, tmp_path):
-    """Ray places them where the (logical) GPU is; more than there are is refused."""
-    parts = [Shard(f"part-{number}", {"number": number}) for number in range(2)]
-    devices.__module__ = "test_ray"
-    work = Job("listing", "rows", devices, {}, parts, tmp_path / "out")
-    with executor(Cluster("ray")):  # connected once
-        assert len(run_job(work, Cluster("ray", gpus_per_worker=0.5), Nothing())) == 2
-        with refuses("no_gpu", available=1, workers=1, required=2):
-            run_job(replace(work, folder=tmp_path / "new"), Cluster("ray", gpus_per_worker=2), Nothing())
-    assert {path.read_text() for path in work.folder.glob("devices-*")} == {"0"}
 
 
 def test_a_machine_without_ray(tmp_path, monkeypatch):
