@@ -71,9 +71,9 @@ def fasttext_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[Any]:
-    """A head and two nodes of one CPU each, to which `--cluster ray` connects. Workers import the tests of jobs.
+    """A head with a logical GPU and two more nodes, of one CPU each, to which `--cluster ray` connects.
 
-    A test that removes a node adds another one.
+    Workers import the tests of jobs. A test that removes a node adds another one.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray = pytest.importorskip("ray")
@@ -82,7 +82,7 @@ def ray_cluster() -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent / "work"), *sys.path]))
         node: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80_000_000}
-        cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+        cluster = Cluster(initialize_head=True, head_node_args={**node, "num_gpus": 1, "include_dashboard": False})
         cluster.add_node(**node)
         cluster.add_node(**node)
         patch.setenv("RAY_ADDRESS", cluster.address)

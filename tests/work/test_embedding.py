@@ -118,8 +118,11 @@ def test_a_killed_driver_resumes_with_another_cluster(folder):
     while len(list(records.glob("*.json"))) < 2:
         assert process.poll() is None, process.communicate()
         time.sleep(0.001)
+    workers = children(process.pid)
     process.send_signal(signal.SIGKILL)
-    process.communicate()  # the pipes are closed when the workers have stopped too
+    process.communicate()
+    while any(command_line(worker) for worker in workers):  # they finish their shard and see that the driver is gone
+        time.sleep(0.01)
     kept = {path.stem: path.stat().st_mtime_ns for path in (folder / "killed").glob("part-*")}
     done = [f"part-{path.stem}" for path in records.glob("*.json")]
     assert 2 <= len(done) < 91

@@ -15,6 +15,7 @@ from refusing import refuses
 
 from firth.core.errors import FirthError
 from firth.core.report import Nothing
+from firth.work import executors
 from firth.work.executors import Cluster, executor, parse_part
 from firth.work.job import Job, Shard, WorkerError, run_job
 from firth.work.worker import RECORDS, tell
@@ -28,7 +29,7 @@ def importable(monkeypatch):
     """Workers import the functions of this module by its name."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     monkeypatch.setitem(sys.modules, "test_job", sys.modules[__name__])
-    for function in (squares, dies_once, dies, fails, breaks, tells):
+    for function in (squares, dies_once, dies, fails, breaks, tells, devices):
         monkeypatch.setattr(function, "__module__", "test_job")
 
 
@@ -234,3 +235,27 @@ def test_what_a_killed_worker_left_is_removed(tmp_path):
     left.mkdir(parents=True)
     run_job(work, Cluster(), Nothing())
     assert sorted(path.name for path in (work.folder / RECORDS).iterdir()) == [f"part-{n}.json" for n in range(6)]
+
+
+def devices(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> None:
+    (folder / f"devices-{parameters['number']}").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "all"))
+    time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("workers", "each", "expected"), [(2, 1, {"4", "7"}), (1, 2, {"4,7"}), (0, 1, {"4", "7"}), (3, 0.5, {"4", "7"})]
+)
+def test_each_worker_sees_its_gpus(tmp_path, monkeypatch, workers, each, expected):
+    """Of those that this process may use."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    work = job(tmp_path / "out", devices)
+    run_job(work, Cluster("processes", workers=workers, gpus_per_worker=each), Nothing())
+    assert {path.read_text() for path in work.folder.glob("devices-*")} <= expected
+    gpus = [executors.gpus_of(worker, each, ["4", "7"]) for worker in range(workers or 2)]
+    assert {",".join(some) for some in gpus} == expected
+
+
+def test_more_gpus_than_there_are_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    with refuses("no_gpu", available=2, workers=3, required=1):
+        run_job(job(tmp_path / "out"), Cluster("processes", workers=3, gpus_per_worker=1), Nothing())

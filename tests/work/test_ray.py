@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 from refusing import refuses
 
 from firth.core.report import Nothing
-from firth.work.executors import Cluster
+from firth.work.executors import Cluster, executor
 from firth.work.job import Job, Shard, run_job
 
 pytest.importorskip("ray")
@@ -37,6 +39,22 @@ def job(folder: Path, wait: Path | None = None, shards: int = 6) -> Job:
     squares.__module__ = "test_ray"
     parts = [Shard(f"part-{number}", {"number": number}) for number in range(shards)]
     return Job("squaring", "rows", squares, common, parts, folder)
+
+
+def devices(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> None:
+    (folder / f"devices-{parameters['number']}").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
+
+
+def test_workers_share_a_gpu(ray_cluster, tmp_path):
+    """Ray places them where the (logical) GPU is; more than there are is refused."""
+    parts = [Shard(f"part-{number}", {"number": number}) for number in range(2)]
+    devices.__module__ = "test_ray"
+    work = Job("listing", "rows", devices, {}, parts, tmp_path / "out")
+    with executor(Cluster("ray")):  # connected once
+        assert len(run_job(work, Cluster("ray", gpus_per_worker=0.5), Nothing())) == 2
+        with refuses("no_gpu", available=1, workers=1, required=2):
+            run_job(replace(work, folder=tmp_path / "new"), Cluster("ray", gpus_per_worker=2), Nothing())
+    assert {path.read_text() for path in work.folder.glob("devices-*")} == {"0"}
 
 
 def test_tasks_on_three_nodes_survive_the_loss_of_one(ray_cluster, tmp_path):
@@ -64,3 +82,10 @@ def test_tasks_on_three_nodes_survive_the_loss_of_one(ray_cluster, tmp_path):
 def test_an_address_without_a_cluster_is_refused(tmp_path):
     with refuses("no_cluster", address="ray://127.0.0.1:1"):
         run_job(job(tmp_path / "out"), Cluster("ray://127.0.0.1:1"), Nothing())
+
+
+def test_a_machine_without_ray(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "firth.work.ray_cluster", raising=False)
+    with refuses("missing_package", package="ray"):
+        run_job(job(tmp_path / "out"), Cluster("ray"), Nothing())

@@ -99,7 +99,7 @@ def remove_leftovers(folder: Path, kind: str, shards: Iterable[int]) -> None:
 
 def total_counts(shards: Iterable[Counts]) -> Counter[str]:
     """Return the summed counts of shards."""
-    total = Counter[str]()
+    total = Counter[str](rows=0)
     for each in shards:
         total.update(each)
     del total["bytes"]

@@ -138,7 +138,10 @@ class LocalProcesses:
     """Worker processes of this machine. A worker that dies is replaced, and its shard is started again."""
 
     def __init__(self, workers: int, gpus_per_worker: float) -> None:
-        self.workers = workers or (gpus() if gpus_per_worker else 0) or available_cores()
+        self.gpus = gpu_names() if gpus_per_worker else []
+        self.workers = workers or int(len(self.gpus) / gpus_per_worker if gpus_per_worker else 0) or available_cores()
+        if gpus_per_worker and self.workers * gpus_per_worker > len(self.gpus):
+            raise no_gpus(len(self.gpus), self.workers, gpus_per_worker)
         self.threads = max(1, available_cores() // self.workers)
         self.gpus_per_worker = gpus_per_worker
         self.processes: set[subprocess.Popen[str]] = set()
@@ -198,7 +201,7 @@ class LocalProcesses:
         paths = os.pathsep.join(path or os.getcwd() for path in sys.path)  # noqa: PTH109 (as Python resolves "")
         environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": str(self.threads)}
         if self.gpus_per_worker:
-            environment["CUDA_VISIBLE_DEVICES"] = visible_gpus(worker, self.gpus_per_worker)
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus_of(worker, self.gpus_per_worker, self.gpus))
         process = subprocess.Popen(
             [sys.executable, "-m", "firth.work.worker"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment, encoding="utf-8",
@@ -240,18 +243,32 @@ def died(status: int, errors: Any) -> dict[str, Any]:
     return {"code": "worker_died", "message": message, "values": {"reason": reason, "last": "".join(last)}}
 
 
-def visible_gpus(worker: int, gpus_per_worker: float) -> str:
-    """Return CUDA_VISIBLE_DEVICES of a worker: its GPUs, or the one that it shares."""
+def no_gpus(available: float, workers: int, gpus_per_worker: float) -> FirthError:
+    """Return the error for workers that need more GPUs than there are."""
+    return FirthError(
+        "no_gpu",
+        "There are {available:g} GPUs, but {workers} workers need {required:g} each (--gpus-per-worker).",
+        available=available,
+        workers=workers,
+        required=gpus_per_worker,
+    )
+
+
+def gpus_of(worker: int, gpus_per_worker: float, names: Sequence[str]) -> Sequence[str]:
+    """Return the GPUs of a worker, or the one that it shares."""
     if gpus_per_worker < 1:
-        return str(int(worker * gpus_per_worker))
+        return [names[worker // int(1 / gpus_per_worker)]]
     each = int(gpus_per_worker)
-    return ",".join(str(worker * each + number) for number in range(each))
+    return names[worker * each : (worker + 1) * each]
 
 
-def gpus() -> int:
-    """Return the number of NVIDIA GPUs, without starting CUDA."""
+def gpu_names() -> list[str]:
+    """Return the names of the NVIDIA GPUs that this process may use, without starting CUDA."""
+    selected = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if selected is not None:
+        return [name for name in selected.split(",") if name]
     try:
         listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, check=False)
     except OSError:
-        return 0
-    return len(listed.stdout.splitlines()) if listed.returncode == 0 else 0
+        return []
+    return [str(number) for number in range(len(listed.stdout.splitlines()))] if listed.returncode == 0 else []

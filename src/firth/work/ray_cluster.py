@@ -11,7 +11,7 @@ from typing import Any
 
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
-from firth.work.executors import ATTEMPTS, Cluster, Result, Tell
+from firth.work.executors import ATTEMPTS, Cluster, Result, Tell, no_gpus
 from firth.work.worker import answer
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before Ray is imported: no telemetry
@@ -69,12 +69,7 @@ class RayTasks:
         per_worker = cluster.gpus_per_worker
         slots = resources.get("GPU", 0) / per_worker if per_worker else resources.get("CPU", 1)
         if per_worker and slots < 1:
-            raise FirthError(
-                "no_gpu",
-                "The cluster has {available:g} GPUs, but a worker needs {required:g} (--gpus-per-worker).",
-                available=resources.get("GPU", 0),
-                required=per_worker,
-            )
+            raise no_gpus(resources.get("GPU", 0), cluster.workers or 1, per_worker)
         self.in_flight = cluster.workers or max(1, int(slots))
         self.threads = max(1, int(resources.get("CPU", 1) / self.in_flight)) if per_worker else 1
         # A task keeps its process (max_calls=0), so that a model is loaded once per worker.
@@ -96,16 +91,19 @@ class RayTasks:
                 ray.cancel(reference, force=True)
 
     def on_each_machine(self, request: str) -> list[Result]:
-        listed: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-        nodes = [node["NodeID"] for node in listed if node["Alive"]]
         probe: Any = ray.remote(num_cpus=0, max_retries=ATTEMPTS - 1)(answer)
-        strategies = [NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes]
-        references = [probe.options(scheduling_strategy=strategy).remote(request) for strategy in strategies]
-        results = []
-        for reference in references:
-            with contextlib.suppress(ray.exceptions.TaskUnschedulableError):  # the machine was lost meanwhile
-                results.append(result_of(reference))
-        return results
+        pending = {
+            node: probe.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(request)
+            for node in living_nodes()
+        }
+        results = {node: result_of(reference) for node, reference in pending.items()}
+        return [result for node, result in results.items() if "error" not in result or node in living_nodes()]
+
+
+def living_nodes() -> set[str]:
+    """Return the ids of the nodes of the cluster; a node that died meanwhile is not an error."""
+    listed: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return {node["NodeID"] for node in listed if node["Alive"]}
 
 
 def result_of(reference: Any) -> Result:

@@ -62,7 +62,7 @@ def answer(line: str) -> str:
                 result: dict[str, Any] = {}
             else:
                 if request["threads"]:
-                    os.environ["FIRTH_THREADS"] = str(request["threads"])
+                    os.environ["FIRTH_THREADS"] = os.environ["RAYON_NUM_THREADS"] = str(request["threads"])
                 result = {"counts": compute(request)}
         except FirthError as error:
             result = {"error": {"code": error.code, "message": str(error), "values": error.values}}
