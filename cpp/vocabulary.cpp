@@ -31,13 +31,20 @@ std::vector<int32_t> TextEncoder::add(int slot, const char* words, size_t size, 
     WordTable& table = slots_.at(static_cast<size_t>(slot))->table;
     std::vector<int32_t> ids;
     ids.reserve(n_words);
-    for (size_t at = 0; at < size && ids.size() < n_words;) {
-        const char* const end = static_cast<const char*>(std::memchr(words + at, '\0', size - at));
-        if (!end || end == words + at) break;
-        WordTable::Entry& entry = table.find(Word::of(words + at, static_cast<size_t>(end - words) - at));
-        entry.count += counts[ids.size()];
-        ids.push_back(entry.id);
-        at = static_cast<size_t>(end - words) + 1;
+    std::array<Word, 64> batch;  // looked up after prefetching the table
+    for (size_t at = 0, filled = 1; filled > 0;) {
+        for (filled = 0; filled < batch.size() && ids.size() + filled < n_words && at < size; ++filled) {
+            const char* const end = static_cast<const char*>(std::memchr(words + at, '\0', size - at));
+            if (!end || end == words + at) break;
+            batch[filled] = Word::of(words + at, static_cast<size_t>(end - words) - at);
+            table.prefetch(batch[filled].hash);
+            at = static_cast<size_t>(end - words) + 1;
+        }
+        for (size_t i = 0; i < filled; ++i) {
+            WordTable::Entry& entry = table.find(batch[i]);
+            entry.count += counts[ids.size()];
+            ids.push_back(entry.id);
+        }
     }
     if (ids.size() != n_words) throw std::invalid_argument("there must be one count per word.");
     return ids;

@@ -15,7 +15,7 @@ from firth.core.storage import saying_where
 from firth.kernels import text as kernel
 
 IDS, STARTS = "ids.i32", "starts.i64"
-PIECE = 1 << 20  # ids at a time
+PIECE = 1 << 17  # ids at a time; the arrays of larger ones are not reused by malloc
 
 Ids = NDArray[np.int32]
 
