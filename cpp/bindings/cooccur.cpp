@@ -84,8 +84,9 @@ void bind_cooccur(nb::module_& m) {
             nb::arg("first"), nb::arg("last"), nb::arg("file"), nb::arg("begin"), nb::arg("offsets"))
         .def(
             "merge",
-            [](const PairSums& self, Array<int32_t> files, nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig> offsets,
-               int64_t buffer, int contexts, int weights, Output<int64_t> lengths) {
+            [](const PairSums& self, Array<int32_t> files,
+               nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig> offsets, int64_t buffer, int contexts, int weights,
+               Output<int64_t> lengths) {
                 require(offsets.shape(1) == self.bounds.shape(0) && buffer >= 1,
                         "offsets must have one row per run, and buffer must be at least 1.");
                 require(files.shape(0) == offsets.shape(0), "files must have one descriptor per run.");
