@@ -136,7 +136,7 @@ def test_records_with_keys_and_tags(tmp_path, monkeypatch, name):
     assert tokens.keys[-1] == "last" and len(tokens) == 121 and bool(tokens.tags) == bool(tags)
 
 
-@pytest.mark.parametrize("tokenizer", ["whitespace", "characters", shouts], ids=["whitespace", "characters", "function"])
+@pytest.mark.parametrize("tokenizer", ["whitespace", "characters", pytest.param(shouts, id="function")])
 def test_tokenizers(tmp_path, monkeypatch, tokenizer):
     files = write_files(tmp_path)["texts"]
     if isinstance(tokenizer, str):

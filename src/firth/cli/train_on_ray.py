@@ -11,7 +11,6 @@ import io
 import json
 import os
 import platform
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -25,10 +24,7 @@ from firth.core.processes import is_first_process
 from firth.core.report import Report
 from firth.core.run import Run
 from firth.version import __version__
-
-# Set before Ray is imported: no telemetry.
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+from firth.work.ray_cluster import connection  # sets Ray's environment variables before Ray is imported
 
 try:
     import ray
@@ -45,7 +41,7 @@ def train_on_ray(command: Mapping[str, Any], run: Run) -> list[Outcome]:
     """Run the command in the workers of a cluster, show their progress, and return how they ended."""
     folder = Path(command["values"]["folder"]).absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with connected(run.cluster), tempfile.TemporaryDirectory(prefix=".ray-", dir=folder.parent) as storage:
+    with connection(run.cluster), tempfile.TemporaryDirectory(prefix=".ray-", dir=folder.parent) as storage:
         workers, use_gpu = workers_of(run)
         events = Queue(actor_options={"num_cpus": 0})
         settings = {
@@ -181,33 +177,3 @@ def workers_of(run: Run) -> tuple[int, bool]:
             got=run.workers,
         )
     return run.workers or limit, gpus > 0
-
-
-@contextlib.contextmanager
-def connected(where: str) -> Iterator[None]:
-    """Connect to ray://HOST:PORT or to the running cluster of this machine, or start a local one."""
-    if ray.is_initialized():  # by the program that called the command
-        yield
-        return
-    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
-    address = where if where != "ray" else os.environ.get("RAY_ADDRESS", "auto")
-    try:
-        try:
-            ray.init(address=address, **settings)
-        except ConnectionError:
-            if where != "ray" or "RAY_ADDRESS" in os.environ:
-                raise
-            paths = os.pathsep.join(path or os.getcwd() for path in sys.path)  # noqa: PTH109
-            environment = {"env_vars": {"PYTHONPATH": paths}}
-            ray.init(address="local", include_dashboard=False, runtime_env=environment, **settings)
-    except Exception as error:  # Ray raises exceptions of many classes here
-        raise FirthError(
-            "no_cluster",
-            "Cannot connect to the Ray cluster at {address}: {reason}",
-            address=address,
-            reason=" ".join(str(error).split())[:400],
-        ) from error
-    try:
-        yield
-    finally:
-        ray.shutdown()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Collection
@@ -17,6 +16,7 @@ from firth.data.readers import (
     find_files,
     format_and_compression,
     is_utf8,
+    json_object,
     open_decompressed,
     reading_parquet,
     separator_of,
@@ -113,27 +113,5 @@ def read_parquet(path: AnyPath, data: bytes) -> Any:
 
 def read_json_lines(path: AnyPath, stream: Any) -> list[dict[str, Any]]:
     """Read JSON lines as a list of dictionaries."""
-    rows: list[dict[str, Any]] = []
-    for number, line in enumerate(text_lines(stream, path), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise FirthError(
-                "malformed_data",
-                "{path}, line {number}: not valid JSON ({reason}).",
-                path=path,
-                number=number,
-                reason=str(error),
-            ) from None
-        if not isinstance(row, dict):
-            raise FirthError(
-                "malformed_data",
-                "{path}, line {number}: a row must be a JSON object; got {got}.",
-                path=path,
-                number=number,
-                got=line.strip()[:40],
-            )
-        rows.append(row)
-    return rows
+    lines = enumerate(text_lines(stream, path), 1)
+    return [json_object(line, path, number) for number, line in lines if line.strip()]

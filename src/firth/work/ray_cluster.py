@@ -26,12 +26,19 @@ except ImportError as error:
 
 @contextlib.contextmanager
 def connected(cluster: Cluster) -> Iterator[RayTasks]:
-    """Connect to the cluster, or start a local one, and disconnect at the end unless the caller was connected."""
+    """Connect to a cluster, or start a local one, for its tasks."""
+    with connection(cluster.where):
+        yield RayTasks(cluster)
+
+
+@contextlib.contextmanager
+def connection(where: str) -> Iterator[None]:
+    """Connect to a cluster, or start a local one, and disconnect at the end unless the caller was connected."""
     was_connected = ray.is_initialized()
     if not was_connected:
-        connect(cluster.where)
+        connect(where)
     try:
-        yield RayTasks(cluster)
+        yield
     finally:
         if not was_connected:
             ray.shutdown()
