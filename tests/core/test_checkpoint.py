@@ -39,6 +39,7 @@ def test_an_error_in_the_block_goes_first():
 
 def test_a_signal_that_is_ignored_or_deadly_stays_so():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before_term = signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Ray sets a handler of its own
     try:
         with interrupts_held():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -46,6 +47,7 @@ def test_a_signal_that_is_ignored_or_deadly_stays_so():
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     finally:
         signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, before_term)
 
 
 def test_other_threads_are_let_alone():

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -88,7 +89,11 @@ def test_a_model_comes_back(tmp_path: Path) -> None:
 
 
 def test_documents_are_read_at_their_first_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Means, "from_parts", classmethod(lambda cls, method, parts, training: parts))
+    monkeypatch.setattr(
+        Means,
+        "from_parts",
+        classmethod(lambda cls, method, parts, training: SimpleNamespace(documents=parts.documents)),
+    )
     folder = model().save(tmp_path / "model")
     parts: Any = firth.load(folder)
     (folder / "names.json").write_text("{]")

@@ -284,7 +284,7 @@ def test_fine_tuning_and_distillation_take_the_base_model_first(bench, root):
 
 
 #: Options of free text that name no file: what they are is decided here, when one is added.
-PLAIN = {"tune", "learning_rates", "hidden_sizes", "matryoshka_dims", "memory"}
+PLAIN = {"tune", "learning_rates", "hidden_sizes", "matryoshka_dims", "memory", "cluster"}
 
 
 def test_every_text_option_declares_whether_it_is_a_path():

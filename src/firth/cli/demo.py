@@ -13,8 +13,10 @@ import click
 
 from firth.cli.common import choose_report, json_flag, print_json
 from firth.cli.corpus import write_documents
+from firth.core.errors import FirthError
 from firth.core.remote import refuse_url
 from firth.core.report import Report
+from firth.core.storage import check_writable, saying_where
 
 if TYPE_CHECKING:
     from firth.core.vectors import Vectors
@@ -60,6 +62,10 @@ def command(queries: tuple[str, ...], folder: str, as_json: bool) -> None:
     """
     path = Path(folder)
     refuse_url(path)
+    with saying_where(path):
+        check_writable(path)  # before all docstrings are read
+    if path.exists() and not path.is_dir():
+        raise FirthError("unsafe_output", "{folder} is a file. Choose another folder for the demo.", folder=path)
     if as_json:
         print_json(run_demo(path, queries or QUERIES, lambda text="": None))
         return

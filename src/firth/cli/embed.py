@@ -211,6 +211,7 @@ class Progress:
         return self
 
     def documents(self) -> Iterator[Document]:
+        """Yield the documents, and count the bytes that were read."""
         for document, _, read in self.texts.walk():
             self.read = read
             yield document

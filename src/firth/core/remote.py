@@ -106,6 +106,7 @@ class RemotePath:
 
     @property
     def scheme(self) -> str:
+        """The scheme in lower case, such as s3."""
         return self.url.partition("://")[0].lower()
 
     @property
@@ -115,22 +116,27 @@ class RemotePath:
 
     @property
     def name(self) -> str:
+        """The last part of the URL."""
         return self.url.rpartition("/")[2]
 
     @property
     def suffix(self) -> str:
+        """The last suffix of the name, as of a Path."""
         return self.pure.suffix
 
     @property
     def suffixes(self) -> list[str]:
+        """All suffixes of the name, as of a Path."""
         return self.pure.suffixes
 
     @property
     def stem(self) -> str:
+        """The name without its last suffix, as of a Path."""
         return self.pure.stem
 
     @property
     def parent(self) -> RemotePath:
+        """The folder of the file."""
         head, _, rest = self.url.partition("://")
         return RemotePath(f"{head}://{rest.rpartition('/')[0] or rest}")
 
@@ -138,9 +144,11 @@ class RemotePath:
         return RemotePath(f"{self.url}/{name}")
 
     def with_name(self, name: str) -> RemotePath:
+        """Return a file or folder beside this one."""
         return self.parent / name
 
     def relative_to(self, folder: RemotePath) -> PurePosixPath:
+        """Return the path within a folder."""
         return self.pure.relative_to(folder.pure)
 
     def absolute(self) -> RemotePath:
@@ -148,6 +156,7 @@ class RemotePath:
         return self
 
     def expanduser(self) -> RemotePath:
+        """Return the path itself: URLs have no home folder."""
         return self
 
     # ---- what is there ----
@@ -170,15 +179,19 @@ class RemotePath:
         return about
 
     def exists(self) -> bool:
+        """Return whether there is a file or folder."""
         return self.information().kind != ""
 
     def is_file(self) -> bool:
+        """Return whether there is a file."""
         return self.information().kind == "file"
 
     def is_dir(self) -> bool:
+        """Return whether there is a folder."""
         return self.information().kind == "folder"
 
     def stat(self) -> Status:
+        """Return the size of the file."""
         return Status(self.information().size)
 
     def version(self) -> str:
@@ -195,6 +208,7 @@ class RemotePath:
             return f"{about.get('size')} {about.get('ETag') or store.ukey(path)}"
 
     def iterdir(self) -> Iterator[RemotePath]:
+        """Yield the files and folders of this folder, in sorted order."""
         yield from self._list(recursive=False)
 
     def rglob(self, pattern: str) -> Iterator[RemotePath]:
@@ -236,6 +250,7 @@ class RemotePath:
         return file if buffering == 0 else io.BufferedReader(file, AHEAD)
 
     def read_bytes(self) -> bytes:
+        """Return the content."""
         with self.open() as file:
             return bytes(file.read())
 
@@ -269,6 +284,7 @@ class RemotePath:
             target.close()
 
     def unlink(self) -> None:
+        """Delete the file."""
         with explained(self, writing=True):
             filesystem, path = self.location
             filesystem.delete_file(path)
@@ -304,6 +320,7 @@ class RemoteFile(io.RawIOBase):
         return begin + offset
 
     def readinto(self, buffer: Any) -> int:
+        """Read the next bytes into a buffer."""
         with explained(self.path):
             data = self.file.read(len(buffer))
         buffer[: len(data)] = data

@@ -194,6 +194,7 @@ class Beginning(io.RawIOBase):
         return position
 
     def readinto(self, buffer: Any) -> int:
+        """Read into a buffer, at most up to the end."""
         view = memoryview(buffer)[: max(0, self.end - self.raw.tell())]
         count: int = self.raw.readinto(view) if len(view) else 0
         return count

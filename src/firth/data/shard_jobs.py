@@ -45,7 +45,7 @@ def run_shards(job: Job, run: Run) -> list[Counts]:
         raise FirthError(
             "not_shared",
             "{reason} The files of the job are in the cache: set FIRTH_CACHE to a folder that all machines share.",
-            **{**error.values, "reason": str(error)},
+            reason=str(error),
         ) from None
     return [counts[shard.name] for shard in job.shards]
 

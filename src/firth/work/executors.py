@@ -122,6 +122,7 @@ class ThisProcess:
     threads = 0
 
     def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
+        """Yield the number and the result of each request when it is finished."""
         for number, request in enumerate(requests):
             receivers.append(functools.partial(tell, number))
             try:
@@ -131,6 +132,7 @@ class ThisProcess:
             yield number, result
 
     def on_each_machine(self, request: str) -> list[Result]:
+        """Return the results of one request on every other machine."""
         return []
 
 
@@ -151,6 +153,7 @@ class LocalProcesses:
         self.closed = False
 
     def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
+        """Yield the number and the result of each request when it is finished."""
         for number, request in enumerate(requests):
             self.waiting.put((number, 1, request))
         while self.served < min(self.workers, len(requests)):
@@ -169,6 +172,7 @@ class LocalProcesses:
             yield number, result
 
     def on_each_machine(self, request: str) -> list[Result]:
+        """Return the results of one request on every other machine."""
         return []
 
     def serve(self, worker: int) -> None:

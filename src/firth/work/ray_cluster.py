@@ -83,6 +83,7 @@ class RayTasks:
         self.task: Any = ray.remote(num_cpus=1, num_gpus=per_worker, max_retries=ATTEMPTS - 1, max_calls=0)(answer)
 
     def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
+        """Yield the number and the result of each request when it is finished."""
         pending: dict[Any, int] = {}
         waiting = iter(enumerate(requests))
         try:
@@ -98,13 +99,19 @@ class RayTasks:
                 ray.cancel(reference, force=True)
 
     def on_each_machine(self, request: str) -> list[Result]:
+        """Return the results of one request on every other machine."""
         probe: Any = ray.remote(num_cpus=0, max_retries=ATTEMPTS - 1)(answer)
         pending = {
             node: probe.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(request)
             for node in living_nodes()
         }
-        results = {node: result_of(reference) for node, reference in pending.items()}
-        return [result for node, result in results.items() if "error" not in result or node in living_nodes()]
+        results = []
+        for node, reference in pending.items():
+            with contextlib.suppress(ray.exceptions.TaskUnschedulableError):  # the node was lost before the task began
+                result = result_of(reference)
+                if "error" not in result or node in living_nodes():
+                    results.append(result)
+        return results
 
 
 def living_nodes() -> set[str]:

@@ -160,18 +160,20 @@ def write_static(
     model: Contextual, corpus: Corpus, output: str, words: int | list[str], contexts: int, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Write the mean vector of each word, and return the counts."""
+    from firth.core.model import base_model
     from firth.core.run import Run
     from firth.formats import format_of_name, write_vectors
     from firth.transformers.contextual_words import ContextualModel
 
-    assert isinstance(model, ContextualModel)
+    base = base_model(model)
+    assert isinstance(base, ContextualModel)
     if format_of_name(Path(output)) is None:
         raise FirthError(
             "unknown_format",
             "Unknown vector format: {path}. Use a suffix such as .vec, .npy or .safetensors.",
             path=output,
         )
-    averaged = model.averaged(corpus, words, **settings, contexts=contexts, run=Run(report=choose_report()))
+    averaged = base.averaged(corpus, words, **settings, contexts=contexts, run=Run(report=choose_report()))
     write_vectors(averaged.vectors, output)
     return {"words": len(averaged.vectors), "contexts": int(averaged.contexts.sum())}
 
