@@ -316,8 +316,8 @@ int64_t count_run(const Text& text, const Windows& windows, const Plan& plan, in
     return records;
 }
 
-int64_t merge_runs(const int32_t* files, const int64_t* offsets, int64_t runs, int64_t buffer, int32_t words, double scale,
-                   const Plan& plan, const Result& result) {
+int64_t merge_runs(const int32_t* files, const int64_t* offsets, int64_t runs, int64_t buffer, int32_t words,
+                   double scale, const Plan& plan, const Result& result) {
     return in_blocks(plan, [&] {
         std::vector<RunReader> readers(static_cast<size_t>(runs), RunReader(buffer));
         return [&, readers = std::move(readers), row = Row(words),

@@ -61,7 +61,7 @@ int64_t count_run(const Text& text, const Windows& windows, const Plan& plan, in
 
 // Sums the runs; block b of run r starts at offsets[r * (blocks + 1) + b] of the open file files[r]. Each thread reads
 // each run through a buffer of `buffer` records.
-int64_t merge_runs(const int32_t* files, const int64_t* offsets, int64_t runs, int64_t buffer, int32_t words, double scale,
-                   const Plan& plan, const Result& result);
+int64_t merge_runs(const int32_t* files, const int64_t* offsets, int64_t runs, int64_t buffer, int32_t words,
+                   double scale, const Plan& plan, const Result& result);
 
 }  // namespace firth

@@ -54,8 +54,8 @@ class TextEncoder {
 
     // The slot's words in the order of their ids, each followed by NUL, and their counts.
     std::pair<std::string, std::vector<int64_t>> words(int slot) const;
-    // Adds words with their counts, each followed by NUL, to a slot's table, such as those that other processes counted;
-    // returns their ids. Threads may add to different slots at the same time.
+    // Adds words with their counts, each followed by NUL, to a slot's table, such as those that other processes
+    // counted; returns their ids. Threads may add to different slots at the same time.
     std::vector<int32_t> add(int slot, const char* words, size_t size, const int64_t* counts, size_t n_words);
 
     struct Stretch {

@@ -26,8 +26,7 @@ std::pair<std::string, std::vector<int64_t>> TextEncoder::words(int slot) const 
     return listed;
 }
 
-std::vector<int32_t> TextEncoder::add(int slot, const char* words, size_t size, const int64_t* counts,
-                                      size_t n_words) {
+std::vector<int32_t> TextEncoder::add(int slot, const char* words, size_t size, const int64_t* counts, size_t n_words) {
     WordTable& table = slots_.at(static_cast<size_t>(slot))->table;
     std::vector<int32_t> ids;
     ids.reserve(n_words);
