@@ -28,7 +28,7 @@ from firth.core.long_texts import CHUNK, REFUSE
 from firth.core.remote import as_path
 
 if TYPE_CHECKING:
-    from firth.core.model import Contextual
+    from firth.core.model import Contextual, Model
     from firth.data.corpus import Corpus
 
 BATCH = 256  # texts at a time
@@ -157,7 +157,7 @@ def read_words(path: str) -> list[str]:
 
 
 def write_static(
-    model: Contextual, corpus: Corpus, output: str, words: int | list[str], contexts: int, settings: dict[str, Any]
+    model: Model, corpus: Corpus, output: str, words: int | list[str], contexts: int, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Write the mean vector of each word, and return the counts."""
     from firth.core.model import base_model
