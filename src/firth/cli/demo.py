@@ -16,7 +16,6 @@ from firth.cli.corpus import write_documents
 from firth.core.errors import FirthError
 from firth.core.remote import refuse_url
 from firth.core.report import Report
-from firth.core.storage import check_writable, saying_where
 
 if TYPE_CHECKING:
     from firth.core.vectors import Vectors
@@ -60,6 +59,8 @@ def command(queries: tuple[str, ...], folder: str, as_json: bool) -> None:
 
     Run it again with other quoted QUERIES: the models are kept.
     """
+    from firth.core.storage import check_writable, saying_where
+
     path = Path(folder)
     refuse_url(path)
     with saying_where(path):
