@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from firth.core.errors import FirthError
@@ -77,18 +77,18 @@ class RayTasks:
         slots = resources.get("GPU", 0) / per_worker if per_worker else resources.get("CPU", 1)
         if per_worker and slots < 1:
             raise no_gpus(resources.get("GPU", 0), cluster.workers or 1, per_worker)
-        self.in_flight = cluster.workers or max(1, int(slots))
-        self.threads = max(1, int(resources.get("CPU", 1) / self.in_flight)) if per_worker else 1
+        self.workers = cluster.workers or max(1, int(slots))
+        self.threads = max(1, int(resources.get("CPU", 1) / self.workers)) if per_worker else 1
         # A task keeps its process (max_calls=0), so that a model is loaded once per worker.
         self.task: Any = ray.remote(num_cpus=1, num_gpus=per_worker, max_retries=ATTEMPTS - 1, max_calls=0)(answer)
 
-    def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
+    def results(self, requests: Iterable[str], tell: Tell) -> Iterator[tuple[int, Result]]:
         """Yield the number and the result of each request when it is finished."""
         pending: dict[Any, int] = {}
         waiting = iter(enumerate(requests))
         try:
             while True:
-                while len(pending) < self.in_flight and (task := next(waiting, None)) is not None:
+                while len(pending) < self.workers and (task := next(waiting, None)) is not None:
                     pending[self.task.remote(task[1])] = task[0]
                 if not pending:
                     return
