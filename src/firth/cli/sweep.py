@@ -106,7 +106,7 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
 
 def run_settings(method: type[Method]) -> list[Option]:
     """Return the settings of a run that apply to the trials, each of which is trained in one process."""
-    others = {"budget", "cluster", "workers", "shard_weights"}
+    others = {"budget", "cluster", "workers", "gpus", "shard_weights"}
     return [option for option in run_options(method) if option.name not in others]
 
 

@@ -103,7 +103,7 @@ def check_cluster(method: Method, run: Run) -> None:
     """Check that a method uses the cluster and processes of a run; `fit` calls it before it reads any data."""
     if method.in_processes:  # the commands start its processes
         return
-    networks = {"accumulation": run.accumulation > 1, "shard_weights": run.shard_weights}
+    networks = {"gpus": run.gpus > 0, "accumulation": run.accumulation > 1, "shard_weights": run.shard_weights}
     given = [name for name, is_given in networks.items() if is_given]
     if given:
         raise FirthError(
@@ -155,12 +155,13 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
                 method=type(self).__name__,
                 cluster=run.cluster,
             )
-        if self.in_processes and run.workers:
+        if self.in_processes and (run.workers or run.gpus):
             raise FirthError(
                 "conflicting_options",
-                "fit runs in this process; workers={workers} is for the commands firth train and firth finetune. In "
+                "fit runs in this process; {option}={workers} is for the commands firth train and firth finetune. In "
                 "Python, start processes with torchrun or Ray Train; each calls fit.",
-                workers=run.workers,
+                option="workers" if run.workers else "gpus",
+                workers=run.workers or run.gpus,
             )
         self.check_run(run)
         model = fit(self, *data, **settings)
