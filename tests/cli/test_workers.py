@@ -138,14 +138,19 @@ def test_each_gpu_has_a_process(call, folder, monkeypatch):
         firth.TfIdf().fit(["a b"], firth.Run(gpus=2))
     if not torch.cuda.is_available():  # the CPU does not take the place of a GPU that was asked for
         assert error_of(call(*train, "m", "--gpus", 2))["code"] == "no_gpu"
-    real, seen = train_workers.LocalProcesses.start, []
+    real, seen = train_workers.LocalProcesses.start, list[str]()
+
+    def visible(process: Any) -> list[str]:
+        environment = Path(f"/proc/{process.pid}/environ").read_text().split("\0")
+        return [text for text in environment if text.startswith("CUDA_VISIBLE_DEVICES=")]
 
     def on_cpu(self: Any, rank: int, port: int) -> Any:
         command = json.loads(self.command)
         self.command = json.dumps({**command, "values": {**command["values"], "device": "cpu"}}) + "\n"
         process = real(self, rank, port)
-        environment = Path(f"/proc/{process.pid}/environ").read_text().split("\0")
-        seen.append(next(text for text in environment if text.startswith("CUDA_VISIBLE_DEVICES=")))
+        while not (found := visible(process)):  # just after the start it is empty
+            assert process.poll() is None
+        seen.append(found[0])
         return process
 
     monkeypatch.setattr(train_workers.LocalProcesses, "start", on_cpu)
