@@ -45,7 +45,9 @@ def replicas(process: subprocess.Popen[str]) -> dict[int, str]:
         for child in map(int, task.read_text().split()):
             with contextlib.suppress(OSError):  # it has ended
                 environment = Path(f"/proc/{child}/environ").read_text().split("\0")
-                found |= {child: text[21:] for text in environment if text.startswith("CUDA_VISIBLE_DEVICES=")}
+                for text in environment:  # just after the start it is empty
+                    if text.startswith("CUDA_VISIBLE_DEVICES="):
+                        found[child] = text[21:]
     return found
 
 
