@@ -51,8 +51,8 @@ def embedded_models(
     embedders = [each for each in models if each.embed is not None]
     if not embedders or not lists:
         return list(models)
-    with cache.job_folder("") as place:
-        folder = place.absolute()
+    with cache.job_folder("") as job_folder:
+        folder = job_folder.absolute()
         texts = folder / "texts.json"
         texts.write_text(json.dumps([list(each) for each in lists]), "utf-8")
         common = {"texts": str(texts), "directory": str(Path.cwd())}
@@ -92,8 +92,8 @@ def read_lists(model: ComparedModel, folder: Path, number: int, lists: Sequence[
     """Return a model with what a worker has computed."""
     record = json.loads((folder / f"{number}.json").read_text())
     results = {
-        tuple(texts): (np.load(folder / f"{number}-{place}.npy", allow_pickle=False), *record["counts"][place])
-        for place, texts in enumerate(lists)
+        tuple(texts): (np.load(folder / f"{number}-{position}.npy", allow_pickle=False), *record["counts"][position])
+        for position, texts in enumerate(lists)
     }
     return EmbeddedModel(**vars(model), results=results, speed=record["speed"])
 
@@ -116,8 +116,8 @@ def retrained(
     tasks = [(each, turn) for each in models for turn in range(trainings)]
     shards = [shard_of(number, each, seed=seed + turn) for number, (each, turn) in enumerate(tasks)]
     vectors: dict[str, list[Vectors]] = {each.name: [] for each in models}
-    with cache.job_folder("") as place:
-        folder = place.absolute()
+    with cache.job_folder("") as job_folder:
+        folder = job_folder.absolute()
         job = Job("Training", "models", train_again, common, shards, folder, files, durable=False)
         run_cached(job, cluster, default_report())
         for number, (each, _) in enumerate(tasks):

@@ -157,8 +157,8 @@ def fill_table_on(
         index.begin_shards({"text": pyarrow.large_string(), **types}, skipped=len(index), writers=secrets.token_hex(8))
     report = choose_report()
     name = cache.entry_name("postgres", index.table, index.metadata)
-    with cache.job_folder(name) as place, executor(cluster):
-        folder = place.absolute()
+    with cache.job_folder(name) as job_folder, executor(cluster):
+        folder = job_folder.absolute()
         parts = find_parts(texts, folder, cluster, report)
         common = shard_settings(index, path, texts, settings, types, cluster)
         common |= {"data": parts.fingerprint, "reading": parts.settings, "server": index.server, "table": index.table}
