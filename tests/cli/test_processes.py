@@ -104,7 +104,7 @@ def test_an_interrupted_run_resumes_with_another_number_of_processes(folder, cal
     parts = {name: moment for name, moment in times(folder / "broken").items() if name in recorded(folder / "broken")}
     assert 5 <= len(parts) < 60
     status, out, err = finished(torchrun(folder, *command, "-o", "broken", processes=3))
-    assert status == 0 and "12,000 rows" in out and f"note: {len(parts)} shards exist already" in err
+    assert status == 0 and "12,000 rows" in out and f"note: {len(parts)} shards are already finished" in err
     assert parts.items() <= times(folder / "broken").items()
     names = sorted(path.name for path in (folder / "broken").iterdir())
     assert names == ["embedding.json", *(f"part-{n:05d}.parquet" for n in range(60))]

@@ -101,7 +101,9 @@ def open_local(folder: Path) -> Model:
         )
     if folder.is_file() and not is_model_file(path):
         raise FirthError(
-            "wrong_input", "{path} is a file; a model folder, or a model of fastText or GGUF, is needed.", path=path
+            "wrong_input",
+            "{path} is not a model. Expected a model folder, a fastText model (.bin, .ftz) or GGUF.",
+            path=path,
         )
     return load(folder)
 

@@ -116,8 +116,8 @@ def check_importable(function: Any) -> None:
     if named is not function:
         raise FirthError(
             "invalid_tokenizer",
-            "The tokenizer {name!r} cannot be imported by other processes. Define it as a function of a module that "
-            "they have too, not in a script, in a function or as a lambda.",
+            "Other processes cannot import the tokenizer {name!r}. Define it at the top level of a module that they "
+            "have too, not in a script or notebook, inside a function or as a lambda.",
             name=name or repr(function),
         )
 

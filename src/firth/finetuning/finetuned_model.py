@@ -293,7 +293,7 @@ def foreign_head(size: Architecture, kind: str, config: Mapping[str, Any]) -> tu
     if head is None:
         raise FirthError(
             "unsupported_architecture",
-            "{family} has no class {name}.",
+            "{family} models have no class {name}, so there is no such head to load.",
             family=family.title,
             name=family.tuned_class(kind),
         )
@@ -355,7 +355,7 @@ def adapted_base(
     base = start.base if isinstance(start, TunedModel) else start
     if not isinstance(base, BertModel | GPTModel):
         raise FirthError(
-            "unsupported_model", "{base} is not a BERT or GPT, which adapters are for: {got!r}.", base=name, got=base
+            "unsupported_model", "The base of an adapter must be a BERT or GPT; {base} is {got!r}.", base=name, got=base
         )
     base.adapter = None
     if isinstance(base.net, Encoder):
@@ -378,7 +378,7 @@ def take_pooler(base: Base, arrays: Mapping[str, NDArray[Any]]) -> None:
     if unknown:
         raise FirthError(
             "unsupported_architecture",
-            "The adapter has weights of other modules than its head: {name}.",
+            "The adapter has weights of modules other than its layers and head: {name}.",
             name=", ".join(unknown[:3]),
         )
     pooler = {end: known[name] for end, name in names.items() if name in known}

@@ -278,7 +278,7 @@ class BertModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
             if not text:
                 raise FirthError(
                     "empty_data",
-                    "Text {number:,} has no ids. An empty text has its special tokens.",
+                    "Text {number:,} has no token ids; even an empty text has its special tokens.",
                     number=number,
                 )
         lowest, highest = min(map(min, texts), default=0), max(map(max, texts), default=0)

@@ -31,7 +31,7 @@ COMBINE = ("mean", "sum", "concat")
 class Pooling:
     """Settings for pooling the token vectors of a text."""
 
-    how: str = option("mean", f"how token vectors become one: {', '.join(HOW)}; several as in cls+mean")
+    how: str = option("mean", f"how token vectors are combined: {', '.join(HOW)}; several as in cls+mean")
     layers: tuple[int, ...] = (-1,)  # 0 = input, -1 = last
     combine: str = option("mean", "how several layers are combined", choices=COMBINE)
     normalize: bool = option(False, "scale vectors to length 1")

@@ -66,7 +66,7 @@ MAX_WORDS, MAX_CONTEXTS = 20_000, 100  # defaults of --static
     type=click.Choice((REFUSE, CHUNK)),
     default=REFUSE,
     show_default=True,
-    help="Texts longer than the model's context: an error, or parts that are split between words.",
+    help="Texts longer than the model's context: refuse = error, chunk = process in parts, split between words.",
 )
 @click.option("--static", is_flag=True, help="One vector per word: the mean over its occurrences.")
 @click.option("--max-words", type=POSITIVE, metavar="N", help=f"--static: the N most frequent words.  [{MAX_WORDS}]")

@@ -34,7 +34,7 @@ QUERY_KEY_NORMS: Names = {
 
 
 def architecture(config: Config, family: str, **changes: Any) -> Architecture:
-    """Read the config of a Llama or a Qwen; `changes` are what the family has besides."""
+    """Read the config of a Llama or a Qwen; `changes` are the settings in which the family differs."""
     biases = config.flag("attention_bias", False)
     dim, heads = config.width(), config.heads()
     base, scaling = rotary(config)

@@ -139,7 +139,7 @@ def check_shapes(
                 wrong.append(f"{name} has dtype {known[name].dtype}, expected floating point")
     if wrong:
         raise FirthError(
-            "damaged_model", "The weights do not fit config.json: {problem}.", problem="; ".join(wrong[:3])
+            "damaged_model", "The weights do not match config.json: {problem}.", problem="; ".join(wrong[:3])
         )
 
 
