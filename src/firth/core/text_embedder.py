@@ -129,6 +129,11 @@ def loaded_model(path: str, version: Any, tokenizer: Tokenize | None = None) -> 
         model = _models.get(key) or load(path, tokenizer=tokenizer)
         check_tokenizer(model.method)
         keep_model(path, version, model)
+    return checked_embedder(model, path)
+
+
+def checked_embedder(model: Model, path: str) -> EmbedsTexts:
+    """Return the model; raise unsupported_model unless it embeds texts."""
     if not isinstance(model, EmbedsTexts):
         raise FirthError(
             "unsupported_model",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.arguments import check_choice
 from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.core.report import Report
@@ -88,14 +89,7 @@ class SimilarPairs(Data):
             raise FirthError(
                 "conflicting_options", "Pairs can have {options}, not both.", options="a score or a negative text"
             )
-        if unit not in (*UNITS, SENTENCE):
-            raise FirthError(
-                "invalid_value",
-                "{option} must be one of {choices}; got {got!r}.",
-                option="SimilarPairs.unit",
-                choices=", ".join((*UNITS, SENTENCE)),
-                got=unit,
-            )
+        check_choice("SimilarPairs.unit", unit, (*UNITS, SENTENCE))
         if dev is not None and not isinstance(dev, SimilarPairs):
             dev = scored_pairs(dev, dev_columns)
         if dev is not None and dev.score is None:

@@ -347,6 +347,19 @@ def base_of(start: Model | None, method: Method) -> Base:
     return base
 
 
+def bert_of(start: Model | None, method: Method) -> BertModel:
+    """Return `base_of`; raise incompatible_start unless it is a BERT."""
+    base = base_of(start, method)
+    if not isinstance(base, BertModel):
+        raise FirthError(
+            "incompatible_start",
+            "{method} needs a BERT, whose tokens attend to both sides, not a GPT; start is {got!r}.",
+            method=type(method).__name__,
+            got=start,
+        )
+    return base
+
+
 def adapted_base(
     folder: Path | None, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], fingerprint: str = ""
 ) -> tuple[Base, Adapter, dict[str, NDArray[Any]]]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core import registry, sketch
+from firth.core.arguments import check_count, check_share
 from firth.core.embedding import EmbeddedTexts, EmbedsTexts, Text
 from firth.core.errors import FirthError
 from firth.core.linear_heads import LinearMap, fit_linear
@@ -152,14 +153,8 @@ class LinearClassifierModel(LinearHead):
         Labels with a probability below `threshold` are left out. `columns` is a table with one row per text, for a
         model that was trained with other columns.
         """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise FirthError(
-                "invalid_value", "{option} must be an integer of at least 1; got {got!r}.", option="k", got=k
-            )
-        if not 0 <= threshold <= 1:
-            raise FirthError(
-                "invalid_value", "{option} must be from 0 to 1; got {got}.", option="threshold", got=threshold
-            )
+        check_count("k", k)
+        check_share("threshold", threshold)
         probabilities = softmax(self.outputs(texts, columns))
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, :k]
         return [
