@@ -23,7 +23,7 @@ from firth.data.examples import Examples, labeled_rows, report_label_balance, sp
 from firth.data.table import Table
 from firth.finetuning.linear_options import LinearOptions
 from firth.tables.encoder_model import EncoderModel
-from firth.training.baselines import MIN_HELD_OUT_ROWS, Raw, compare_texts
+from firth.training.baselines import Raw, compare_texts
 from firth.words.word_model import WordOptions
 
 COLUMNS = {"numeric": "standardize", "missing": "mean", "unseen": "missing"}  # OneHot's options for other columns
@@ -287,7 +287,7 @@ def train_linear_head(
         "seed": run.seed,
         **sketch.recorded_rows([*train.texts, *(held_out[1].texts if held_out else ())]),
     }
-    if held_out is not None and len(held_out[1].texts) >= MIN_HELD_OUT_ROWS:
+    if held_out is not None and held_out[1].texts:
         outputs = held_out[0] @ linear.weights + linear.bias
         predicted = outputs[:, 0] if numbers else outputs.argmax(axis=1)
         metric = "spearman" if numbers else "accuracy"
