@@ -81,7 +81,8 @@ def test_models_indexes_and_data_are_restored_without_being_loaded(again, root):
     assert (index["rows"], index["dim"], index["modes"]) == (400, 8, ["both", "vector", "words"])
     spaces = {space["of"] for space in ask(again, "/api/map/spaces")["spaces"]}
     assert {"model/sea/words", "model/deep/small/words", "index/texts"} <= spaces
-    assert {"root/sea.txt", "root/world-1.txt", "root/uploaded.txt"} <= {source["id"] for source in ask(again, "/api/data")["sources"]}
+    files = {source["id"] for source in ask(again, "/api/data")["sources"]}
+    assert {"root/sea.txt", "root/world-1.txt", "root/uploaded.txt"} <= files
     served = again.app.state.models
     assert served.loaded() == [] and not any(entry.resource for entry in served._indexes.values())
 
