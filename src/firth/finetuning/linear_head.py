@@ -136,6 +136,8 @@ class LinearHead(EmbedsTexts):
             numbers = {"numbers": parts.arrays["columns.numbers"]}
             onehot: Any = build_settings(registry.method("onehot"), COLUMNS)
             encoder = EncoderModel.from_parts(onehot, Parts(numbers, {"columns": parts.documents["columns"]}), {})
+        features = features_of(base, [], encoder, []).shape[1]
+        check_arrays(parts.arrays, weights=f"float64 {features} outputs")
         return cls(method, base, LinearMap(parts.arrays["weights"], parts.arrays["bias"]), labels, encoder, training)
 
 
