@@ -14,6 +14,7 @@ from safetensors.numpy import load_file, save_file
 from tuned import PAIRS, TEXTS, fine_tuned, ours, theirs
 
 import firth
+from firth.core.model import DescribesEngine
 from firth.transformers.families import ENCODERS
 from firth.transformers.families.family import SEQUENCE, SPAN, TOKEN
 
@@ -40,6 +41,9 @@ def test_logits_are_those_of_transformers(family, kind, tmp_path):
     net = write_folder(tmp_path / "theirs", family, kind, **labels)
     model = firth.load(tmp_path / "theirs")
     assert repr(model).startswith(KINDS[kind]) and ENCODERS[family].title in repr(model)
+    engine = "torch, because" if family == "deberta-v2" else "native on a CPU"
+    assert isinstance(model, DescribesEngine)
+    assert model.engine_description.startswith(f"torch for predictions; for vectors, {engine}")
     tokenizer = tokenizer_of(family)
     both: list[list[Any]] = [TEXTS, PAIRS]
     expected = [theirs(net, tokenizer, inputs) for inputs in both]

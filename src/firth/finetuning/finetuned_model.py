@@ -99,6 +99,11 @@ class TunedModel(TakesAdapters, EmbedsTexts):
         """The most tokens of a text or pair."""
         return max_length_of(self.method, self.base)
 
+    @property
+    def engine_description(self) -> str:
+        """Which engine computes predictions and vectors, and why."""
+        return f"torch for predictions; for vectors, {self.base.engine_description}"
+
     # ---- abilities of the base ----
 
     @property
