@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,14 @@ def test_one_output_is_a_regressor(tmp_path):
 def test_several_labels_per_text_are_refused(tmp_path):
     write_folder(tmp_path, "roberta", SEQUENCE, num_labels=3, problem_type="multi_label_classification")
     with refuses("unsupported_architecture", name="problem_type", got="multi_label_classification"):
+        firth.load(tmp_path)
+
+
+def test_texts_cut_at_the_left_are_refused(tmp_path):
+    write_folder(tmp_path, "roberta", SEQUENCE)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "truncation_side": "left"}))
+    with refuses("unsupported_architecture", name="truncation_side", got="left"):
         firth.load(tmp_path)
 
 
