@@ -131,8 +131,9 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
             )
         raise FirthError(
             "unsupported_architecture",
-            '{path} has no model_type. Add "model_type": "bert" or "gpt2".',
+            "{path} has no model_type. Add that of the network; Firth reads {choices}.",
             path=network / CONFIG,
+            choices=", ".join(METHODS),
         )
     return None
 
