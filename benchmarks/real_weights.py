@@ -91,8 +91,8 @@ def equal_tokens(file: Path, tokens: int) -> tuple[str, str]:
 def page(rows: list[tuple[str, str, str]]) -> Iterator[str]:
     """The table of the results."""
     yield f"`python benchmarks/real_weights.py MODEL …` ({time.strftime('%Y-%m-%d')}): the largest difference of a"
-    yield f"number in the vectors of {len(TEXTS)} texts in eight scripts, or the equal first tokens after {len(PROMPTS)}"
-    yield "prompts."
+    yield f"number in the vectors of {len(TEXTS)} texts in eight scripts, or the equal first tokens after"
+    yield f"{len(PROMPTS)} prompts."
     yield ""
     yield "| weights | compared with | in float32 |"
     yield "| --- | --- | --- |"
