@@ -51,7 +51,16 @@ from firth.transformers.sentence_transformers_folder import (
     stored_projection,
     stored_settings,
 )
-from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, new_engine, prefetched, resolve_engine
+from firth.transformers.text_encoder import (
+    WINDOW,
+    Engine,
+    Read,
+    Reader,
+    engine_description,
+    new_engine,
+    prefetched,
+    resolve_engine,
+)
 from firth.transformers.whitening import whitening
 
 Pair = tuple[str, str]
@@ -304,6 +313,11 @@ class BertModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
         if key not in self._engines:
             self._engines[key] = new_engine(self.net, *key)
         return self._engines[key]
+
+    @property
+    def engine_description(self) -> str:
+        """Which engine computes text vectors, and why."""
+        return engine_description(self.size, self.pooling, bool(self.sentence.prompts))
 
     def finished(self, rows: Matrix, pooling: Pooling) -> Matrix:
         """Apply the projection and the normalization of the pooling."""
