@@ -46,6 +46,7 @@ from firth.recommenders.item2vec import Item2Vec as Item2Vec
 from firth.recommenders.multdae import MultDAE as MultDAE
 from firth.recommenders.multvae import MultVAE as MultVAE
 from firth.recommenders.rating_factors import RatingFactors as RatingFactors
+from firth.recommenders.sequence_recommender import SequenceRecommender as SequenceRecommender
 
 # Methods: tables
 from firth.tables.autoencoder import Autoencoder as Autoencoder

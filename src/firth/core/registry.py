@@ -39,6 +39,7 @@ METHODS = {
     "multdae": "firth.recommenders.multdae:MultDAE",
     "multvae": "firth.recommenders.multvae:MultVAE",
     "rating_factors": "firth.recommenders.rating_factors:RatingFactors",
+    "sequence_recommender": "firth.recommenders.sequence_recommender:SequenceRecommender",
     "autoencoder": "firth.tables.autoencoder:Autoencoder",
     "binary": "firth.tables.binary:Binary",
     "minmax": "firth.tables.minmax:MinMax",
