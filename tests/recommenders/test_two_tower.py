@@ -92,9 +92,8 @@ def test_items_and_users_come_after_training(cold, model, tmp_path: Path):
     assert loaded.recommend_for([], 3, features={"group": "g2"}) == later.recommend_for([], 3, features={"group": "g2"})
     history = model.items.keys[:3]
     known = model.fold_in([history, history], {"group": ["g1", "g3"]})
-    assert not np.allclose(known[0], known[1]) and np.array_equal(
-        known[0], model.fold_in([history], {"group": ["g1"]})[0]
-    )
+    assert not np.allclose(known[0], known[1], atol=0.1)
+    assert np.allclose(known[0], model.fold_in([history], {"group": ["g1"]})[0], atol=1e-5)
 
 
 def test_wrong_features_are_refused(cold, model):
