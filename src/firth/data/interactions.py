@@ -16,7 +16,7 @@ from firth.core.errors import FirthError
 from firth.data.features import Features
 from firth.data.interaction_files import COLUMN_NAMES, Columns, frame_columns, read_columns, record_columns
 from firth.data.shared_options import FEATURE_OPTIONS, INTERACTION_OPTIONS
-from firth.data.table import encode_distinct, text_of
+from firth.data.table import Table, encode_distinct, text_of
 from firth.kernels.sparse import CSRMatrix
 
 SOURCES = (
@@ -320,6 +320,8 @@ def columns_of(source: Any, requested: Mapping[str, str | None]) -> Columns:
     """Return the columns of any supported source except matrices."""
     if isinstance(source, (str, os.PathLike)):
         return read_columns(source, requested)
+    if isinstance(source, Table):
+        return frame_columns(source.arrow(), requested, "The table")
     if hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "__arrow_c_stream__")):
         return frame_columns(source, requested, "The data frame")
     if isinstance(source, Mapping):
