@@ -158,9 +158,9 @@ CANDIDATES: dict[str, list[firth.Method]] = {
     "Firth Item2Vec, sessions": [firth.Item2Vec(sessions=True, epochs=20), firth.Item2Vec(epochs=20)],
     "Firth MultVAE": [firth.MultVAE(), firth.MultVAE(beta=0.5)],
     "Firth TwoTower, with features": [firth.TwoTower(), firth.TwoTower(cold_start=0.0)],
-    "Firth SequenceRecommender, causal": [firth.SequenceRecommender(epochs=30, dropout=d) for d in (0.3, 0.5)],
+    "Firth SequenceRecommender, causal": [firth.SequenceRecommender(epochs=12, dropout=d) for d in (0.3, 0.1)],
     "Firth SequenceRecommender, masked": [
-        firth.SequenceRecommender(objective="masked", epochs=60, dropout=d) for d in (0.3, 0.1)
+        firth.SequenceRecommender(objective="masked", epochs=24, dropout=d) for d in (0.3, 0.1)
     ],
 }
 
@@ -406,7 +406,7 @@ def vectors(data: firth.Interactions, lastfm: Path | None, seeds: int) -> Rows:
     random = np.random.default_rng(1)
     movie_methods: dict[str, Callable[[], firth.Method]] = {
         "behaviour (ALS)": lambda: firth.ALS(alpha=10.0),
-        "sequence (SequenceRecommender)": lambda: firth.SequenceRecommender(epochs=30),
+        "sequence (SequenceRecommender)": lambda: firth.SequenceRecommender(epochs=12),
     }
     for seed in range(1, seeds + 1):
         for name, method in movie_methods.items():
