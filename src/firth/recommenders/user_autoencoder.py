@@ -191,9 +191,9 @@ class MultVAEModel(UserModel):
             if noise:  # the highest sums with Gumbel noise are a sample without replacement (Kool et al. 2019)
                 scores = scores + random.gumbel(size=scores.shape).astype(np.float32)
             for number, row in enumerate(scores, first):
-                chosen = top_rows(row, int(self.seen.starts[like[number] + 1] - self.seen.starts[like[number]]))
-                names += [f"synthetic {number + 1}"] * len(chosen)
-                items += [keys[item] for item in chosen]
+                size = int(self.seen.starts[like[number] + 1] - self.seen.starts[like[number]])
+                names += [f"synthetic {number + 1}"] * size
+                items += [keys[item] for item in top_rows(row, size)]
         return Table({"user": names, "item": items})
 
     def __repr__(self) -> str:
