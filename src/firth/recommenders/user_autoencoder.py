@@ -156,7 +156,7 @@ class MultVAEModel(UserModel):
         """
         row = self.users.row(user)
         history = self.seen.items[self.seen.starts[row] : self.seen.starts[row + 1]].tolist()
-        code = explored(self._rows["users"][[row]], self._rows["deviations"][[row]], explore, seed)
+        code = explored(self._rows["users"][[row]], self._rows["deviations"][[row]], explore, [seed, *history])
         return self._best(code, [] if seen else history, k)
 
     def recommend_for(
@@ -167,7 +167,8 @@ class MultVAEModel(UserModel):
         `explore` is that of `recommend`.
         """
         history = history if isinstance(history, Mapping) else list(history)
-        code = explored(*self.coded(self.entries([history])), explore, seed)
+        entries = self.entries([history])
+        code = explored(*self.coded(entries), explore, [seed, *entries.columns.tolist()])
         return self._best(code, [] if seen else [self.items.rows[item] for item in history if item in self.items], k)
 
     @torch.inference_mode()
@@ -200,8 +201,11 @@ class MultVAEModel(UserModel):
         return f"{super().__repr__()}, codes of {self.method.dim}"
 
 
-def explored(means: Matrix, deviations: Matrix, explore: float, seed: int) -> Matrix:
-    """Return codes drawn from normal distributions with their deviations times `explore`; 0 gives the means."""
+def explored(means: Matrix, deviations: Matrix, explore: float, seed: Sequence[int]) -> Matrix:
+    """Return codes drawn from normal distributions with their deviations times `explore`; 0 gives the means.
+
+    The seed includes the history, or a seed would move all users in the same direction.
+    """
     if not 0 <= explore < np.inf:
         raise FirthError(
             "invalid_value", "{option} must be at least {minimum}; got {got}.", option="explore", minimum=0, got=explore
