@@ -141,6 +141,8 @@ class WindowMethod(WordOptions):
 class HoldingOut(WindowMethod):
     """Options of SkipGram, CBOW and FastText, which can measure the loss on a part of the corpus."""
 
+    distributed: ClassVar[str] = "reading the text and training, at least one worker per copy of the tables"
+
     held_out: float = option(0.0, "share of the corpus, at its end, on which the loss is measured", low=0, high=0.9)
 
 
@@ -161,7 +163,11 @@ def fit_word2vec(method: HoldingOut, data: Any, run: Run, start: Model | None) -
         )
     tokens, reading_seconds = read_sentences(method, data, run, start)
     method, trainer_class = method.sized(tokens), Training
-    if on_gpu(method, run, (method.epochs or 0) * len(tokens.ids)):
+    if run.cluster:
+        from firth.words.window_replicas import ReplicatedTraining
+
+        trainer_class = ReplicatedTraining
+    elif on_gpu(method, run, (method.epochs or 0) * len(tokens.ids)):
         with networks():
             from firth.words.window_training_gpu import CudaTraining
         trainer_class = CudaTraining
