@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from firth.data.shard_jobs import read_array, token_files
 from firth.kernels import predict as kernel
-from firth.training.replicas import ReplicaLoop, Step, train_round
+from firth.training.replicas import ReplicaLoop, Step, rate_factor, train_round
 from firth.training.task_files import read_task, write_task
 from firth.words.subword_training import SubwordTraining
 from firth.words.window_training import Training
@@ -83,7 +83,8 @@ class ReplicatedTraining(ReplicaLoop, Training):
 
     def rates_of(self, first: int) -> tuple[float, float]:
         """Return the learning rates at the first and last token of the epoch, as the kernel expects."""
-        return self.rates()
+        begin, end = self.rates()
+        return begin * rate_factor(self.workers), end * rate_factor(self.workers)
 
     def next_part(self) -> int:
         """Return the next token."""
