@@ -1,9 +1,10 @@
 """Training by several workers, each with a copy of the tables: local SGD with adaptive summation.
 
 An epoch is divided into rounds, a round into steps, and a step into one part per worker. A worker trains its part of a
-step on its own copy. After each step the workers exchange the changes of the frequent rows; after each round, those of
-all rows (Ji et al. 2016, arXiv 1604.04661, synchronize words by their frequency in the same way). The changes d₁, d₂ of
-a row are combined by adaptive summation (Maleki et al. 2020, arXiv 2006.02924),
+step on its own copy. After a step the workers exchange the changes of some rows: of frequent ones after every step, of
+others after 2, 4, 8, … steps, and of all rows at the end of the round (Ji et al. 2016, arXiv 1604.04661, synchronize
+words by their frequency too). The changes d₁, d₂ of a row are combined by adaptive summation (Maleki et al. 2020, arXiv
+2006.02924),
 
     (1 − d₁·d₂ / 2|d₁|²) d₁ + (1 − d₁·d₂ / 2|d₂|²) d₂,
 
@@ -42,7 +43,7 @@ from firth.work.executors import executor
 from firth.work.job import Function, Job, Shard
 from firth.work.worker import tell
 
-FREQUENT = 4.0  # a row is exchanged after each step if each worker is expected to update it so often in a step
+UPDATES = 1.0  # of a row by each worker until it is exchanged
 MOST_RATE_FACTOR = 2.0  # see `rate_factor`
 BLOCK_ROWS = 1 << 10  # rows combined at a time
 WAIT_SECONDS = 900.0  # a worker waits for the others
@@ -79,33 +80,27 @@ def train_round(
     tables, old = replica.tables, stored_tables(job, number, workers, replica.tables)
     for name, table in tables.items():
         copy_blocks(old[name], table)
-    often = {name: np.load(job / f"often-{name}.npy") for name in tables}
+    periods = {name: np.load(job / f"periods-{name}.npy") for name in tables}
     exchange = Exchange(job / f"exchange-{number:06}", worker, workers)
-    base = {name: table[often[name]] for name, table in tables.items()}
+    base = {name: np.array(table) for name, table in tables.items()}  # as of the last exchange of each row
     threads = 1 if common["deterministic"] else Run().cores
     tally = Tally(0.0, 0, 0)
     steps = [Step(first, last, tuple(rates)) for first, last, rates in parameters["steps"]]
-    for number_of_step, step in enumerate(steps):
+    for done, step in enumerate(steps, 1):
         if step.first < step.last:
             tally += replica.train(step, parameters["seed"], threads)
-        if number_of_step + 1 < len(steps):
-            for name, table in tables.items():
-                own = table[often[name]] - base[name]
-                base[name] += combined(exchange.publish(f"{number_of_step:06}.{name}", own), own.shape)
-                table[often[name]] = base[name]
-        tell((number_of_step + 1) / (len(steps) + 1))
+        for name, table in tables.items() if done < len(steps) else ():
+            rows = np.flatnonzero(done % periods[name] == 0)
+            change = table[rows] - base[name][rows]
+            paths = exchange.publish(f"{done:06}.{name}", change)
+            table[rows] = base[name][rows] = base[name][rows] + combined(paths, change.shape)
+        tell(done / (len(steps) + 1))
     for name, table in tables.items():
-        blocks = bounds(len(table), workers)
-        begin, end = blocks[worker], blocks[worker + 1]
-        own = np.empty_like(table)
-        for (first, last), block in zip(itertools.pairwise(blocks), old[name], strict=True):
-            np.subtract(table[first:last], block, out=own[first:last])
-        own[often[name]] = table[often[name]] - base[name]
-        start = np.array(old[name][worker])
-        inside = (often[name] >= begin) & (often[name] < end)
-        start[often[name][inside] - begin] = base[name][inside]
-        start += combined(exchange.publish(f"all.{name}", own), own.shape, begin, end)
-        (folder / f"{number + 1:06}-{worker}.{name}").write_bytes(start.data)
+        begin, end = bounds(len(table), workers)[worker : worker + 2]
+        block = np.array(base[name][begin:end])
+        np.subtract(table, base[name], out=base[name])
+        block += combined(exchange.publish(f"all.{name}", base[name]), table.shape, begin, end)
+        (folder / f"{number + 1:06}-{worker}.{name}").write_bytes(block.data)
     (folder / f"{number + 1:06}-{worker}.json").write_text(json.dumps(tally))
     return {"words": tally.words}
 
@@ -144,6 +139,13 @@ class Exchange:
                     workers=self.workers,
                     seconds=WAIT_SECONDS,
                 )
+
+
+def periods_of(updates: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return after how many steps each row is exchanged: the power of two in which a worker is expected to update it
+    `UPDATES` times."""
+    steps = np.ceil(np.log2(UPDATES / np.maximum(updates, 1e-9)))
+    return np.left_shift(1, np.clip(steps, 0, 40).astype(np.int64))
 
 
 def combined(
@@ -265,7 +267,7 @@ class ReplicaLoop(Loop):
             }
             for name, frequencies in self.frequencies().items():
                 expected = frequencies / max(1, frequencies.sum()) * self.updates_per_part()
-                np.save(self.folder / f"often-{name}.npy", np.flatnonzero(expected >= FREQUENT))
+                np.save(self.folder / f"periods-{name}.npy", periods_of(expected))
             metrics = super().go()
             return metrics | {"workers": self.workers}
 

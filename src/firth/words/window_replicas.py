@@ -17,7 +17,7 @@ from firth.words.subword_training import SubwordTraining
 from firth.words.window_training import Training
 
 PART_TOKENS = 16 * kernel.BLOCK  # that a worker trains between two exchanges of the frequent rows
-ROUND_STEPS = 16  # steps between two exchanges of all rows
+ROUND_STEPS = 64  # steps between two exchanges of all rows
 
 
 # ---- in a worker ----
