@@ -246,7 +246,8 @@ class Training(WalksInChunks, Loop):
         self.walks_per_node = len(self.start_nodes) * method.walks_per_node  # an epoch
         super().__init__(method, graph.fingerprint(), run, self.walks_per_node * method.walk_length)
         self.chunk = max(1, self.chunk_steps // method.walk_length)  # walks
-        self.walker = self.new_walker(Links(graph.starts, graph.neighbors, graph.weights, graph.directed))
+        self.links = Links(graph.starts, graph.neighbors, graph.weights, graph.directed)
+        self.walker = self.new_walker(self.links)
         #: The nodes of the graph, then those that only `start` has.
         self.keys = list(dict.fromkeys([*graph.keys, *start.vectors.keys])) if start else graph.keys
         self.counts = counts = np.zeros(len(self.keys), np.int64)

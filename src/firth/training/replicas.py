@@ -37,7 +37,7 @@ from firth.core.run import Run
 from firth.core.storage import remove, saying_where
 from firth.data import cache
 from firth.data.shard_jobs import cluster_of, run_shards
-from firth.kernels.predict import Table, Tally
+from firth.kernels.predict import Table, Tally, Task
 from firth.training.epoch_loop import Loop, SliceResult
 from firth.work.executors import executor
 from firth.work.job import Function, Job, Shard
@@ -265,9 +265,9 @@ class ReplicaLoop(Loop):
                 "deterministic": self.run.deterministic,
                 **self.write_task(self.folder),
             }
-            for name, frequencies in self.frequencies().items():
-                expected = frequencies / max(1, frequencies.sum()) * self.updates_per_part()
-                np.save(self.folder / f"periods-{name}.npy", periods_of(expected))
+            for name, shares in self.frequencies().items():
+                periods = periods_of(shares * self.units_between(0, self.part_units))
+                np.save(self.folder / f"periods-{name}.npy", periods)
             metrics = super().go()
             return metrics | {"workers": self.workers}
 
@@ -282,24 +282,18 @@ class ReplicaLoop(Loop):
         raise NotImplementedError
 
     def frequencies(self) -> dict[str, NDArray[np.float64]]:
-        """Return how often each row of the tables is updated, on any scale."""
+        """Return in which share of units each row of the tables is updated."""
         raise NotImplementedError
-
-    def updates_per_part(self) -> float:
-        """Return how many units form a part."""
-        return self.part_units
 
     def steps(self, first: int, last: int) -> list[list[Step]]:
         """Divide a part of the epoch into steps, and each into a part per worker."""
-        parts = [
-            Step(begin, min(last, begin + self.part_units), self.rates_of(begin))
-            for begin in range(first, last, self.part_units)
-        ]
+        ends = [*range(first, last, self.part_units), last]
+        parts = [Step(begin, end, self.rates_of(begin, end)) for begin, end in itertools.pairwise(ends)]
         parts += [Step(last, last, (0.0, 0.0))] * (-len(parts) % self.workers)
         return [parts[begin : begin + self.workers] for begin in range(0, len(parts), self.workers)]
 
-    def rates_of(self, first: int) -> tuple[float, float]:
-        """Return the learning rates that a part of the data gets."""
+    def rates_of(self, first: int, last: int) -> tuple[float, float]:
+        """Return the learning rates that a worker gets with a part of the data."""
         raise NotImplementedError
 
     def next_part(self) -> int:
@@ -387,6 +381,22 @@ class ReplicaLoop(Loop):
         """Return what a checkpoint must agree on: with `deterministic`, the number of workers too."""
         workers = {"workers": self.workers} if self.run.deterministic else {}
         return super().identity() | workers
+
+
+def row_frequencies(counts: NDArray[np.int64], task: Task) -> dict[str, NDArray[np.float64]]:
+    """Return in which share of windows each row is updated: as a word, as a part of words, or as a node of paths."""
+    kept = counts * (task.keep / 2**32)
+    shares = kept / kept.sum()
+
+    def listed(starts: NDArray[np.int64], rows: NDArray[np.int32], size: int) -> NDArray[np.float64]:
+        return np.bincount(rows, weights=np.repeat(shares, np.diff(starts)), minlength=size)
+
+    subwords, paths = task.subwords, task.paths
+    inputs = listed(subwords.starts, subwords.rows, len(task.inputs)) if len(subwords.starts) else shares
+    if task.loss == "softmax":
+        return {"inputs": inputs, "outputs": np.ones(len(shares))}
+    outputs = listed(paths.starts, paths.nodes, len(task.outputs)) if len(paths.starts) > 1 else shares
+    return {"inputs": inputs, "outputs": outputs}
 
 
 def rate_factor(workers: int) -> float:

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from firth.data.shard_jobs import read_array, token_files
 from firth.kernels import predict as kernel
-from firth.training.replicas import ReplicaLoop, Step, rate_factor, train_round
+from firth.training.replicas import ReplicaLoop, Step, rate_factor, row_frequencies, train_round
 from firth.training.task_files import read_task, write_task
 from firth.words.subword_training import SubwordTraining
 from firth.words.window_training import Training
 
 PART_TOKENS = 16 * kernel.BLOCK  # that a worker trains between two exchanges of the frequent rows
+LEAST_STEPS = 16  # of an epoch, unless the parts would be smaller than a block of the kernel
 ROUND_STEPS = 64  # steps between two exchanges of all rows
 
 
@@ -55,7 +56,6 @@ class ReplicatedTraining(ReplicaLoop, Training):
     """The training loop of SkipGram and CBOW on a cluster."""
 
     function: ClassVar[Any] = staticmethod(train_shard)
-    part_units = PART_TOKENS
     round_steps = ROUND_STEPS
 
     def go(self) -> dict[str, Any]:
@@ -65,23 +65,18 @@ class ReplicatedTraining(ReplicaLoop, Training):
 
     def write_task(self, folder: Path) -> dict[str, Any]:
         """Write what workers need."""
+        blocks = self.size // (LEAST_STEPS * self.workers * kernel.BLOCK)  # of a part, in a small text
+        self.part_units = min(PART_TOKENS, max(1, blocks) * kernel.BLOCK)
         ids, starts = token_files(self.tokens, folder)
         values = write_task(self.task(), folder / "task.safetensors")
         shapes = {name: table.shape for name, table in self.arrays.items()}
         return {"ids": str(ids), "starts": str(starts), "tables": shapes, "task": values}
 
     def frequencies(self) -> dict[str, NDArray[np.float64]]:
-        """Return how often each row is updated: as a word, as a part of words, or as a node of paths."""
-        task, counts = self.task(), self.tokens.vocabulary.counts.astype(np.float64)
-        counts = counts * (task.keep / 2**32)
-        inputs, outputs = counts, counts
-        if len(task.subwords.starts):
-            inputs = listed_frequencies(counts, task.subwords.starts, task.subwords.rows, len(self.arrays["inputs"]))
-        if self.method.loss == "hierarchical":
-            outputs = listed_frequencies(counts, task.paths.starts, task.paths.nodes, len(self.arrays["outputs"]))
-        return {"inputs": inputs, "outputs": outputs}
+        """Return how often each row is updated."""
+        return row_frequencies(self.tokens.vocabulary.counts, self.task())
 
-    def rates_of(self, first: int) -> tuple[float, float]:
+    def rates_of(self, first: int, last: int) -> tuple[float, float]:
         """Return the learning rates at the first and last token of the epoch, as the kernel expects."""
         begin, end = self.rates()
         return begin * rate_factor(self.workers), end * rate_factor(self.workers)
@@ -101,10 +96,3 @@ class ReplicatedTraining(ReplicaLoop, Training):
 
 class ReplicatedSubwordTraining(ReplicatedTraining, SubwordTraining):
     """The training loop of FastText on a cluster."""
-
-
-def listed_frequencies(
-    counts: NDArray[np.float64], starts: NDArray[np.int64], rows: NDArray[np.int32], size: int
-) -> NDArray[np.float64]:
-    """Return the sum of the counts of all lists in which a row occurs."""
-    return np.bincount(rows, weights=np.repeat(counts, np.diff(starts)), minlength=size)
