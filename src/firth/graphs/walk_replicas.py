@@ -13,10 +13,11 @@ from firth.core import registry
 from firth.core.report import Nothing
 from firth.core.run import Run
 from firth.core.storage import read_arrays, write_arrays
-from firth.graphs.walk_training import LEAST_RATE, Training, WalksInChunks, chunk_seed
+from firth.data.graph import Graph
+from firth.graphs.walk_training import LEAST_RATE, NodeModel, Training, WalkingMethod, WalksInChunks, chunk_seed
 from firth.kernels import predict as kernel
 from firth.kernels.walks import Links, NativeWalks
-from firth.training.replicas import ReplicaLoop, Step, rate_factor, row_frequencies, train_round
+from firth.training.replicas import ReplicaLoop, Step, new_tables, rate_factor, row_frequencies, train_round
 from firth.training.task_files import read_task, write_task
 
 CHUNK_STEPS = 1 << 16  # steps of walks that a worker trains between two exchanges
@@ -38,7 +39,7 @@ class WalkReplica(WalksInChunks):
         self.walker = NativeWalks(links, self.run.cores)
         self.start_nodes, self.walks_per_node, self.chunk = arrays["start_nodes"], common["walks"], common["chunk"]
         self.permuted = (0, -1), self.start_nodes
-        self.tables = {name: kernel.new_table(*shape) for name, shape in common["tables"].items()}
+        self.tables = new_tables(common["tables"])
         nothing = {"ids": np.zeros(0, np.int32), "starts": np.zeros(1, np.int64)}
         self.task = read_task(folder / "task.safetensors", common["task"], **self.tables, **nothing)
 
@@ -73,6 +74,11 @@ class ReplicatedTraining(ReplicaLoop, Training):
     chunk_steps: ClassVar[int] = CHUNK_STEPS
     part_units = 1
     round_steps = ROUND_STEPS
+
+    def __init__(self, method: WalkingMethod, graph: Graph, run: Run, start: NodeModel | None) -> None:
+        self.run = run
+        self.check_room(2 * len(graph), method.dim)
+        super().__init__(method, graph, run, start)
 
     def write_task(self, folder: Path) -> dict[str, Any]:
         """Write what workers need."""

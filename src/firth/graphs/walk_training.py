@@ -89,7 +89,8 @@ class WalkingMethod(Method):
     )
     model: ClassVar[type[NodeModel]] = NodeModel
     data = Graph
-    distributed: ClassVar[str] = "walks and training; the graph is read by this process"
+    distributed: ClassVar[str] = "walks and training, where each worker has a copy of the tables and the graph"
+    trains_copies: ClassVar[bool] = True
 
     dim: int = option(128, "length of the vectors", low=1, high=65536)
     walks_per_node: int = option(10, "walks that start at each node", low=1, high=1_000_000)
@@ -115,7 +116,12 @@ class WalkingMethod(Method):
 
     def check_run(self, run: Run) -> None:
         """Refuse a device on which this method cannot run."""
-        on_gpu(self, run, 0)
+        if run.cluster:
+            from firth.training.replicas import check_replicas
+
+            check_replicas(run)
+        else:
+            on_gpu(self, run, 0)
 
     def bias(self) -> tuple[float, float]:
         """Return p and q of the walks."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -31,19 +32,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
-from firth.core.memory import check_memory
+from firth.core.memory import available_memory
 from firth.core.report import Nothing, Report
-from firth.core.run import Run
+from firth.core.run import Run, available_cores
 from firth.core.storage import remove, saying_where
 from firth.data import cache
 from firth.data.shard_jobs import cluster_of, run_shards
-from firth.kernels.predict import Table, Tally, Task
+from firth.kernels.predict import Table, Tally, Task, new_table, padded
 from firth.training.epoch_loop import Loop, SliceResult
 from firth.work.executors import executor
 from firth.work.job import Function, Job, Shard
 from firth.work.worker import tell
 
 UPDATES = 1.0  # of a row by each worker until it is exchanged
+WORKER_COPIES = 2  # of the tables in a worker: with its changes, and as of the last exchange
 MOST_RATE_FACTOR = 2.0  # see `rate_factor`
 BLOCK_ROWS = 1 << 10  # rows combined at a time
 WAIT_SECONDS = 900.0  # a worker waits for the others
@@ -69,6 +71,13 @@ class Replica(Protocol):
 
 
 # ---- in a worker ----
+
+
+def new_tables(shapes: Mapping[str, Sequence[int]]) -> dict[str, Table]:
+    """Allocate the copy of a worker, if the memory of its machine suffices."""
+    rows, dim = sum(shape[0] for shape in shapes.values()), next(iter(shapes.values()))[1]
+    check_room(rows, dim, WORKER_COPIES, 1)
+    return {name: new_table(*shape) for name, shape in shapes.items()}
 
 
 def train_round(
@@ -250,13 +259,11 @@ class ReplicaLoop(Loop):
 
     def go(self) -> dict[str, Any]:
         """Train, with all workers at the same time."""
-        refuse_budget(self.run)
         cluster = cluster_of(self.run)
         with cache.job_folder("") as self.folder, executor(cluster) as executors:
             self.workers = executors.workers
             executors.check_simultaneous()
             self.arrays: Mapping[str, Table] = dict(super().tables)  # type: ignore[safe-super]
-            self.check_room()
             self.number, self.fetched, self.sent = 0, True, False
             self.round: tuple[float, Tally, int] | None = None
             self.common = {
@@ -271,11 +278,11 @@ class ReplicaLoop(Loop):
             metrics = super().go()
             return metrics | {"workers": self.workers}
 
-    def check_room(self) -> None:
-        """Refuse tables that do not fit into the memory of this machine; each worker has a copy of all rows."""
-        size = sum(table.nbytes for table in self.arrays.values())
-        copies = 2 * self.workers if self.run.cluster == "processes" else 1  # tables and changes
-        check_memory(copies * size, f"{self.workers} copies of the tables" if copies > 1 else "A copy of the tables")
+    def check_room(self, rows: int, dim: int) -> None:
+        """Refuse tables that do not fit into the memory of this machine."""
+        local = self.run.cluster == "processes"
+        workers = (self.run.workers or available_cores()) if local else 1
+        check_room(rows, dim, 1 + WORKER_COPIES * workers if local else 1, workers)
 
     def write_task(self, folder: Path) -> dict[str, Any]:
         """Write what workers need; return what they get as JSON."""
@@ -405,11 +412,32 @@ def rate_factor(workers: int) -> float:
     return min(MOST_RATE_FACTOR, workers ** (1 / 3))
 
 
-def refuse_budget(run: Run) -> None:
-    """Refuse a time budget, to which the learning rate would have to be fitted in all workers."""
-    if run.budget:
+def check_replicas(run: Run) -> None:
+    """Refuse settings that workers with copies of the tables cannot follow."""
+    reasons = {
+        "device=cuda and cluster": run.device == "cuda" and "Workers train on the CPU; leave out cluster to use a GPU.",
+        "budget and cluster": run.budget and "Workers do not fit the learning rate to the time; set epochs instead.",
+    }
+    for options, reason in reasons.items():
+        if reason:
+            raise FirthError(
+                "conflicting_options", "{options} cannot be combined. {reason}", options=options, reason=reason
+            )
+
+
+def check_room(rows: int, dim: int, copies: int, workers: int) -> None:
+    """Refuse tables of which `copies` do not fit into the memory of this machine."""
+    needed, available = 4 * rows * padded(dim) * copies, available_memory()
+    if available is not None and needed > available:
         raise FirthError(
-            "conflicting_options",
-            "{options} cannot be combined. Choose the number of epochs instead.",
-            options="budget and cluster",
+            "too_large",
+            "The copies of the tables ({rows:,} rows of {dim} numbers, {workers} workers) need {needed:,.1f} GB of "
+            "memory on {host}, but {available:,.1f} GB are available. Each worker has all rows: tables are not divided "
+            "among machines. Use fewer workers per machine, a larger min_count or a smaller dim.",
+            rows=rows,
+            dim=dim,
+            workers=workers,
+            needed=needed / 1e9,
+            host=socket.gethostname(),
+            available=available / 1e9,
         )

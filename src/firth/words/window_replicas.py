@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from firth.data.shard_jobs import read_array, token_files
 from firth.kernels import predict as kernel
-from firth.training.replicas import ReplicaLoop, Step, rate_factor, row_frequencies, train_round
+from firth.training.replicas import ReplicaLoop, Step, new_tables, rate_factor, row_frequencies, train_round
 from firth.training.task_files import read_task, write_task
 from firth.words.subword_training import SubwordTraining
 from firth.words.window_training import Training
+from firth.words.word_model import TextModel
 
 PART_TOKENS = 16 * kernel.BLOCK  # that a worker trains between two exchanges of the frequent rows
 LEAST_STEPS = 16  # of an epoch, unless the parts would be smaller than a block of the kernel
@@ -28,7 +29,7 @@ class WindowReplica:
     """A copy of the tables, trained on ranges of the tokens."""
 
     def __init__(self, common: Mapping[str, Any]) -> None:
-        self.tables = {name: kernel.new_table(*shape) for name, shape in common["tables"].items()}
+        self.tables = new_tables(common["tables"])
         ids, starts = read_array(Path(common["ids"]), np.int32), read_array(Path(common["starts"]), np.int64)
         path = Path(common["folder"]) / "task.safetensors"
         self.trainer = kernel.native_trainer(read_task(path, common["task"], ids=ids, starts=starts, **self.tables))
@@ -63,6 +64,16 @@ class ReplicatedTraining(ReplicaLoop, Training):
         self.ordered = False
         return super().go()
 
+    def first_tables(self, start: TextModel | None) -> tuple[kernel.Table, kernel.Table]:
+        """Return the initial tables, if the memory suffices for the copies."""
+        words = len(self.tokens.vocabulary)
+        self.check_room(2 * words + self.ngram_rows(), self.method.dim)
+        return super().first_tables(start)
+
+    def ngram_rows(self) -> int:
+        """Return the number of input rows in addition to those of words."""
+        return 0
+
     def write_task(self, folder: Path) -> dict[str, Any]:
         """Write what workers need."""
         blocks = self.size // (LEAST_STEPS * self.workers * kernel.BLOCK)  # of a part, in a small text
@@ -96,3 +107,7 @@ class ReplicatedTraining(ReplicaLoop, Training):
 
 class ReplicatedSubwordTraining(ReplicatedTraining, SubwordTraining):
     """The training loop of FastText on a cluster."""
+
+    def ngram_rows(self) -> int:
+        """Return the number of rows of n-grams."""
+        return self.subwords.rows

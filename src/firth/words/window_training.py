@@ -91,7 +91,11 @@ class WindowMethod(WordOptions):
 
     def check_run(self, run: Run) -> None:
         """Raise an error if the method cannot run on the device."""
-        if self.gpu:
+        if self.trains_copies and run.cluster:
+            from firth.training.replicas import check_replicas
+
+            check_replicas(run)
+        elif self.gpu:
             on_gpu(self, run, 0)
         else:
             super().check_run(run)
@@ -141,7 +145,8 @@ class WindowMethod(WordOptions):
 class HoldingOut(WindowMethod):
     """Options of SkipGram, CBOW and FastText, which can measure the loss on a part of the corpus."""
 
-    distributed: ClassVar[str] = "reading the text and training, at least one worker per copy of the tables"
+    distributed: ClassVar[str] = "reading the text, and training, where each worker has a copy of the tables"
+    trains_copies: ClassVar[bool] = True
 
     held_out: float = option(0.0, "share of the corpus, at its end, on which the loss is measured", low=0, high=0.9)
 
