@@ -18,7 +18,7 @@ from firth.core.run import Run
 from firth.core.train import train
 from firth.data.corpus import Corpus
 from firth.training import replicas
-from firth.training.replicas import add_pair, adaptive_sum, bounds, periods_of
+from firth.training.replicas import adaptive_sum, add_pair, bounds, periods_of
 from firth.words import window_replicas
 from firth.work.executors import Cluster, LocalProcesses, executor
 

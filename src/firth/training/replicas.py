@@ -77,7 +77,10 @@ def new_tables(shapes: Mapping[str, Sequence[int]]) -> dict[str, Table]:
     """Allocate the copy of a worker, if the memory of its machine suffices."""
     rows, dim = sum(shape[0] for shape in shapes.values()), next(iter(shapes.values()))[1]
     check_room(rows, dim, WORKER_COPIES, 1)
-    return {name: new_table(*shape) for name, shape in shapes.items()}
+    return {
+        name: np.zeros(shape, np.float32) if shape[1] % 16 else new_table(*shape)  # biases are not padded
+        for name, shape in shapes.items()
+    }
 
 
 def train_round(
