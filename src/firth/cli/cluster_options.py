@@ -21,7 +21,7 @@ CLUSTER_FLAGS: Flags = (
     ("--gpus-per-worker", {"type": click.FloatRange(0), "help": "GPUs of each worker, such as 1 or 0.5."}),
 )
 cluster_flags = add_flags(CLUSTER_FLAGS)
-shard_flag = click.option("--shard", metavar="I/N", help="Only the I-th of N parts, as in an array of jobs: 3/64.")
+shard_flag = click.option("--shard", metavar="I/N", help="Compute only part I of N, for a job array, as in 3/64.")
 
 
 def given_cluster(values: Mapping[str, Any], has_shards: bool) -> Cluster:

@@ -126,6 +126,19 @@ class RayTasks:
             for reference in pending:
                 ray.cancel(reference, force=True)
 
+    def check_simultaneous(self) -> None:
+        """Refuse more workers than the cluster can run at the same time."""
+        slots = int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
+        if self.workers > slots:
+            raise FirthError(
+                "invalid_value",
+                "{option} must be at most {limit}, the number of CPUs of the cluster; got {got}. All workers of this "
+                "method run at the same time.",
+                option="workers",
+                limit=slots,
+                got=self.workers,
+            )
+
     def on_each_machine(self, request: str) -> list[Result]:
         """Return the results of one request on every other machine."""
         probe: Any = ray.remote(num_cpus=0, max_retries=ATTEMPTS - 1)(answer)
@@ -156,6 +169,6 @@ def result_of(reference: Any) -> Result:
         raise
     except ray.exceptions.RayError as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
-        message = f"{ATTEMPTS} workers died ({reason}). Finished shards are kept; the same command continues."
+        message = f"{ATTEMPTS} workers died ({reason}). Finished shards are kept; the same command resumes."
         return {"error": {"code": "worker_died", "message": message, "values": {"reason": reason}}}
     return result
