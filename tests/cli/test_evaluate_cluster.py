@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -97,12 +98,21 @@ def test_models_in_memory_are_refused(folder):
         compare([model, folder / "words-20"], texts, cluster=Cluster("processes", workers=2))
 
 
-def test_a_sweep_with_workers(call):
-    """The same trials and scores as in one process."""
-    tries = ["--try", "window=2,8", "--dim", 8, "--epochs", 1, "--deterministic", "--threads", 1, "--budget", 60]
-    command = ["sweep", "skipgram", "text.txt", "--similarity", "pairs.tsv", *tries, "--json", "-o"]
-    one, two = (json.loads(output(call(*command, name, *more))) for name, more in (("one", ()), ("two", TWO)))
+def test_a_sweep_with_workers_and_a_killed_one(call, start, folder):
+    """The same trials and scores as in one process, also if the command is killed while two trials are trained."""
+    tries = ["--try", "window=2,8", "--try", "epochs=2,9", "--dim", 8, "--deterministic", "--threads", 1]
+    words = ["sweep", "skipgram", "text.txt", "--similarity", "pairs.tsv", *tries, "--budget", 90]
+    words += ["--checkpoint-every", 0.1, "-o"]
+    process = start(*words, "two", *TWO, "--progress", "json")
+    record = folder / "two" / "sweep.json"
+    while not (record.exists() and json.loads(record.read_text())["trials"]):
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.kill()
+    process.communicate()
+    one, two = (json.loads(output(call(*words, name, *more, "--json"))) for name, more in (("one", ()), ("two", TWO)))
     assert [(each["options"], each["score"]) for each in one["trials"]] == [
         (each["options"], each["score"]) for each in two["trials"]
     ]
-    assert one["test"] == two["test"] and one["ended"] == two["ended"] and len(two["trials"]) == 3
+    assert one["test"] == two["test"] and one["ended"] == two["ended"] and len(two["trials"]) == 5
+    assert sorted(path.name for path in (folder / "two").iterdir()) == ["best", "lock", "sweep.json"]
