@@ -64,7 +64,7 @@ def connect(where: str) -> None:
             environment = {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}  # noqa: PTH109
             ray.init(include_dashboard=False, runtime_env={"env_vars": environment}, **settings)
     except Exception as error:  # Ray raises exceptions of many classes here
-        reason = " ".join(str(error).split())[:400]
+        reason = " ".join(str(error).split())[:400] or type(error).__name__
         if any(WRONG_TOKEN in text for text in (reason, *said)):
             raise FirthError(
                 "wrong_token",
