@@ -20,6 +20,7 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 try:
     import ray
+    import ray.util
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 except ImportError as error:
     raise missing_package("--cluster ray needs", "ray", "ray") from error
@@ -64,6 +65,9 @@ def connect(where: str) -> None:
             environment = {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}  # noqa: PTH109
             ray.init(include_dashboard=False, runtime_env={"env_vars": environment}, **settings)
     except Exception as error:  # Ray raises exceptions of many classes here
+        if where.startswith("ray://"):  # otherwise Ray takes this process for a client for ever
+            with contextlib.suppress(Exception):
+                ray.util.disconnect()
         reason = " ".join(str(error).split())[:400] or type(error).__name__
         if any(WRONG_TOKEN in text for text in (reason, *said)):
             raise FirthError(
