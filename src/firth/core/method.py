@@ -43,6 +43,8 @@ class Method(ABC):
     in_processes: ClassVar[bool] = False
     #: What `fit` computes on the workers of `Run.cluster`, as the help shows it. Empty: it refuses a cluster.
     distributed: ClassVar[str] = ""
+    #: Whether those workers train copies of its tables, so that the model depends on their number.
+    trains_copies: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -119,7 +121,7 @@ def check_cluster(method: Method, run: Run) -> None:
             method=type(method).__name__,
             cluster=run.cluster,
         )
-    if run.workers and not run.cluster:
+    if run.workers and not run.cluster and not method.trains_copies:
         raise FirthError(
             "missing_option",
             "{option} needs {missing} too, which says where the workers run: processes or ray.",
@@ -161,6 +163,11 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
                 "start the processes with torchrun or Ray Train; each calls fit.",
                 workers=run.workers,
             )
+        if self.trains_copies and run.workers > 1 and not run.cluster:
+            run = replace(run, cluster="processes")
+            data, settings = (*data[:1], *data[2:]), {**settings, "run": run}
+            if len(data) > 1:  # start
+                data, settings = data[:1], {**settings, "start": data[1]}
         self.check_run(run)
         model = fit(self, *data, **settings)
         start = settings.get("start", data[2] if len(data) > 2 else None)

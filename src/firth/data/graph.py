@@ -271,7 +271,10 @@ def edge_row(edge: Any, number: int) -> tuple[Sequence[str], float | None]:
                 field="weight",
                 got=edge[2],
             )
-        weight = float(edge[2])
+        try:
+            weight = float(edge[2])
+        except OverflowError:  # an integer beyond the range of floats
+            weight = math.inf
     return [node_key(node, f"Edge {number:,}") for node in edge[:2]], weight
 
 

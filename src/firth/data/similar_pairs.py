@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.core.report import Report
 from firth.data.corpus import Corpus
+from firth.data.examples import check_numbers
 from firth.data.sentences import split_sentences
 from firth.data.shared_options import UNITS
 from firth.data.table import Table
@@ -160,10 +160,8 @@ class SimilarPairs(Data):
                 first = self.table.row_number(rows[0])
                 text = f"{len(rows):,} of {len(scores):,} rows have {what} and are left out; the first is row {first}."
                 report.note(text, "rows_left_out")
-        if any(map(math.isinf, scores)):
-            raise FirthError(
-                "non_finite", "Column {column!r} must have finite numbers; found infinity.", column=self.score
-            )
+        if self.score:
+            check_numbers(scores.tolist(), self.score)
         selected_rows = sorted(set(range(len(scores))) - set(empty_rows) - set(unscored))
         sides_left = tuple([side[row] for row in selected_rows] for side in sides)
         return AlignedTexts(sides_left, scores[selected_rows] if self.score else None)

@@ -150,7 +150,8 @@ def detect_layout(path: str | os.PathLike[str], lines: Sequence[Line], nodes: Co
     raise FirthError(
         "ambiguous_layout",
         "{path} may hold labels of nodes or members of communities: {nodes:,} different names are first on a line and "
-        "{labels:,} come after them; {detail}. Pass layout='labels' or layout='communities' (--node-layout).",
+        "{labels:,} come after them; {detail}. Pass layout='labels' or layout='communities' (--layout; firth sweep: "
+        "--node-layout).",
         path=path,
         nodes=len(firsts),
         labels=len(others),

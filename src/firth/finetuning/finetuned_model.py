@@ -55,6 +55,7 @@ from firth.transformers.families.gpt2 import GPT2
 from firth.transformers.gpt_model import GPTModel
 from firth.transformers.huggingface_folder import ADAPTER_WEIGHTS, read_weights
 from firth.transformers.pooling import Pooling
+from firth.transformers.sentence_transformers_folder import check_truncation_side
 from firth.transformers.text_encoder import WINDOW
 
 Kind = TypeVar("Kind", bound="TunedModel")
@@ -98,6 +99,11 @@ class TunedModel(TakesAdapters, EmbedsTexts):
     def max_length(self) -> int:
         """The most tokens of a text or pair."""
         return max_length_of(self.method, self.base)
+
+    @property
+    def engine_description(self) -> str:
+        """Which engine computes predictions and vectors, and why."""
+        return f"torch for predictions; for vectors, {self.base.engine_description}"
 
     # ---- abilities of the base ----
 
@@ -303,6 +309,7 @@ def foreign_head(size: Architecture, kind: str, config: Mapping[str, Any]) -> tu
 
 def encoder_of(folder: Path, size: Architecture, arrays: Mapping[str, NDArray[Any]]) -> BertModel:
     """Build the base of a Hugging Face folder of an encoder."""
+    check_truncation_side(folder)
     method = build_settings(registry.method("bert"), shape_options(size))
     net = read_encoder(ENCODERS[size.family], arrays, size)
     return BertModel(method, net, SubwordTokenizer.load(folder), Pooling(), {"source": size.family})

@@ -24,7 +24,7 @@ from firth.data.examples import Examples, labeled_rows, report_label_balance, sp
 from firth.data.table import Table
 from firth.finetuning.linear_options import LinearOptions
 from firth.tables.encoder_model import EncoderModel
-from firth.training.baselines import MIN_HELD_OUT_ROWS, Raw, compare_texts
+from firth.training.baselines import Raw, compare_texts
 from firth.words.word_model import WordOptions
 
 COLUMNS = {"numeric": "standardize", "missing": "mean", "unseen": "missing"}  # OneHot's options for other columns
@@ -137,6 +137,8 @@ class LinearHead(EmbedsTexts):
             numbers = {"numbers": parts.arrays["columns.numbers"]}
             onehot: Any = build_settings(registry.method("onehot"), COLUMNS)
             encoder = EncoderModel.from_parts(onehot, Parts(numbers, {"columns": parts.documents["columns"]}), {})
+        features = features_of(base, [], encoder, []).shape[1]
+        check_arrays(parts.arrays, weights=f"float64 {features} outputs")
         return cls(method, base, LinearMap(parts.arrays["weights"], parts.arrays["bias"]), labels, encoder, training)
 
 
@@ -282,7 +284,7 @@ def train_linear_head(
         "seed": run.seed,
         **sketch.recorded_rows([*train.texts, *(held_out[1].texts if held_out else ())]),
     }
-    if held_out is not None and len(held_out[1].texts) >= MIN_HELD_OUT_ROWS:
+    if held_out is not None and held_out[1].texts:
         outputs = held_out[0] @ linear.weights + linear.bias
         predicted = outputs[:, 0] if numbers else outputs.argmax(axis=1)
         metric = "spearman" if numbers else "accuracy"

@@ -105,6 +105,16 @@ class Dense:
         check_features(config, "Dense")
         weight = checked_array(arrays, "linear.weight", (None, dim))
         bias = checked_array(arrays, "linear.bias", (len(weight),)) if "linear.bias" in arrays else None
+        declared = {"in_features": dim, "out_features": len(weight), "bias": bias is not None}
+        for name, actual in declared.items():
+            if config.get(name, actual) != actual:
+                raise FirthError(
+                    "damaged_model",
+                    "config.json of a Dense module has {name}={got!r:.60}, but its weights have {actual}.",
+                    name=name,
+                    got=config[name],
+                    actual=actual,
+                )
         use_residual = config.get("use_residual", False) is True
         residual = None
         if use_residual and len(weight) != dim:

@@ -126,6 +126,11 @@ class Translator(TracesAttention, EmbedsTexts):
         return ENCODER_DECODERS.get(self.net.size.family) if isinstance(self.net, EncoderDecoder) else None
 
     @property
+    def engine_description(self) -> str:
+        """Which engine translates and embeds, and why."""
+        return "torch, because the native engines compute encoders and decoders, not networks of both"
+
+    @property
     def rows(self) -> int:
         """The number of rows of the output layer; there may be more than tokens."""
         net = self.net
