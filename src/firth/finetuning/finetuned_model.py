@@ -299,7 +299,7 @@ def foreign_head(size: Architecture, kind: str, config: Mapping[str, Any]) -> tu
     if head is None:
         raise FirthError(
             "unsupported_architecture",
-            "{family} has no class {name}.",
+            "{family} models have no class {name}, so there is no such head to load.",
             family=family.title,
             name=family.tuned_class(kind),
         )
@@ -354,6 +354,19 @@ def base_of(start: Model | None, method: Method) -> Base:
     return base
 
 
+def bert_of(start: Model | None, method: Method) -> BertModel:
+    """Return `base_of`; raise incompatible_start unless it is a BERT."""
+    base = base_of(start, method)
+    if not isinstance(base, BertModel):
+        raise FirthError(
+            "incompatible_start",
+            "{method} needs a BERT, whose tokens attend to both sides, not a GPT; start is {got!r}.",
+            method=type(method).__name__,
+            got=start,
+        )
+    return base
+
+
 def adapted_base(
     folder: Path | None, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], fingerprint: str = ""
 ) -> tuple[Base, Adapter, dict[str, NDArray[Any]]]:
@@ -362,7 +375,7 @@ def adapted_base(
     base = start.base if isinstance(start, TunedModel) else start
     if not isinstance(base, BertModel | GPTModel):
         raise FirthError(
-            "unsupported_model", "{base} is not a BERT or GPT, which adapters are for: {got!r}.", base=name, got=base
+            "unsupported_model", "The base of an adapter must be a BERT or GPT; {base} is {got!r}.", base=name, got=base
         )
     base.adapter = None
     if isinstance(base.net, Encoder):
@@ -385,7 +398,7 @@ def take_pooler(base: Base, arrays: Mapping[str, NDArray[Any]]) -> None:
     if unknown:
         raise FirthError(
             "unsupported_architecture",
-            "The adapter has weights of other modules than its head: {name}.",
+            "The adapter has weights of modules other than its layers and head: {name}.",
             name=", ".join(unknown[:3]),
         )
     pooler = {end: known[name] for end, name in names.items() if name in known}

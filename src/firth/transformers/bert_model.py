@@ -287,7 +287,7 @@ class BertModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
             if not text:
                 raise FirthError(
                     "empty_data",
-                    "Text {number:,} has no ids. An empty text has its special tokens.",
+                    "Text {number:,} has no token ids; even an empty text has its special tokens.",
                     number=number,
                 )
         lowest, highest = min(map(min, texts), default=0), max(map(max, texts), default=0)
@@ -351,7 +351,14 @@ class BertModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
         return BertModel(self.method, self.net, self.tokenizer, pooling, self.training, projection, self.sentence)
 
     def with_settings(self, **settings: Any) -> BertModel:
-        """Return a model with other `SentenceSettings`: prompts, default_prompt, similarity or truncate_dim."""
+        """Return a model with other `SentenceSettings`: prompts, default_prompt, similarity or truncate_dim.
+
+        A `truncate_dim` must be one that `shortened` accepts.
+        """
+        if settings.get("truncate_dim") is not None:
+            full = replace(self.sentence, truncate_dim=None)
+            plain = BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, self.projection, full)
+            check_shorter(self, settings["truncate_dim"], plain.dim_of(self.pooling), "truncate_dim")
         sentence = replace(self.sentence, **settings)
         return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, self.projection, sentence)
 

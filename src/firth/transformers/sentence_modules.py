@@ -270,7 +270,7 @@ def check_features(config: Mapping[str, Any], module: str) -> None:
         if name != "sentence_embedding":
             raise FirthError(
                 "unsupported_architecture",
-                "Firth supports {module} modules of the sentence vector; {key} is {got!r:.60}.",
+                "Firth supports {module} modules only on the sentence vector; {key} is {got!r:.60}.",
                 module=module,
                 key=key,
                 got=name,

@@ -122,7 +122,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def is_normalized(kinds: list[str]) -> bool:
-    """Return whether the last module that does something is Normalize, which `Pooling.normalize` stands for."""
+    """Return whether the last module, apart from dropout, is Normalize; `Pooling.normalize` represents it."""
     return next((kind == "Normalize" for kind in reversed(kinds) if kind != "Dropout"), False)
 
 
@@ -254,7 +254,7 @@ def sentence_documents(
 
 
 def pooling_config(pooling: Pooling, dim: int) -> dict[str, Any]:
-    """Return config.json of the module Pooling: flags, which every version reads, unless the order of modes differs."""
+    """Return config.json of the module Pooling, with flags, which every version reads, if they express the order."""
     prompt = {} if pooling.include_prompt else {"include_prompt": False}
     if list(pooling.modes) != [mode for mode in MODES if mode in pooling.modes]:
         return {"embedding_dimension": dim, "pooling_mode": list(pooling.modes), **prompt}

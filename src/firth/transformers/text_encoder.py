@@ -212,7 +212,7 @@ class Native:
 
     @cached_property
     def torch(self) -> Torch:
-        """An engine for poolings that the kernel does not have."""
+        """An engine for pooling modes that the kernel does not support."""
         return Torch(self.net, "cpu", "float32")
 
     def rows(self, ids: Ids, pooling: Pooling) -> Matrix:

@@ -389,8 +389,8 @@ class Translator(TracesAttention, EmbedsTexts):
         if self.family is not None and not self.family.one_tokenizer:
             raise FirthError(
                 "unsupported_model",
-                "A {family} has another tokenizer for translations. Omit the second text to see the model's own "
-                "translation.",
+                "{family} models tokenize translations differently from sources. Omit the second text to see the "
+                "model's own translation.",
                 family=self.family.title,
             )
         return source, self.encoded([other], "Translation")[0]
