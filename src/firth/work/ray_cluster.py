@@ -67,7 +67,7 @@ def connect(where: str) -> None:
     except Exception as error:  # Ray raises exceptions of many classes here
         if where.startswith("ray://"):  # otherwise Ray takes this process for a client for ever
             with contextlib.suppress(Exception):
-                ray.util.disconnect()
+                ray.util.disconnect()  # type: ignore[no-untyped-call]
         reason = " ".join(str(error).split())[:400] or type(error).__name__
         if any(WRONG_TOKEN in text for text in (reason, *said)):
             raise FirthError(

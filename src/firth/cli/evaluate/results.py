@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import click
 
 from firth.cli.cluster_options import cluster_flags, given_cluster
-from firth.cli.common import Function, choose_report, print_json
+from firth.cli.common import choose_report, print_json
 from firth.core.errors import FirthError
 from firth.core.remote import is_url
 
@@ -30,7 +30,7 @@ class Evaluated(NamedTuple):
 _collected: ContextVar[list[Evaluated] | None] = ContextVar("collected", default=None)  # in a worker
 
 
-def models_and_data(function: Function) -> Function:
+def models_and_data(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the arguments MODEL… and DATA, and the flags of a cluster, whose workers evaluate one model each."""
 
     @functools.wraps(function)
@@ -42,8 +42,8 @@ def models_and_data(function: Function) -> Function:
             return
         show(models, evaluate_on(function, models, own, cluster), own["as_json"])
 
-    with_flags = cluster_flags(evaluated)
-    with_data = click.argument("data", metavar="DATA")(with_flags)
+    with_flags: Callable[..., Any] = cluster_flags(evaluated)
+    with_data: Callable[..., Any] = click.argument("data", metavar="DATA")(with_flags)
     return click.argument("models", nargs=-1, required=True, metavar="MODEL…")(with_data)
 
 
@@ -72,7 +72,9 @@ def show(models: Sequence[str], results: Sequence[Evaluated], as_json: bool) -> 
         click.echo(f"{path}\n{result.text}\n" if len(models) > 1 else result.text)
 
 
-def evaluate_on(function: Function, models: Sequence[str], values: Mapping[str, Any], cluster: Any) -> list[Evaluated]:
+def evaluate_on(
+    function: Callable[..., Any], models: Sequence[str], values: Mapping[str, Any], cluster: Any
+) -> list[Evaluated]:
     """Evaluate one model per task of a cluster."""
     from firth.data import cache
     from firth.data.readers import find_files
