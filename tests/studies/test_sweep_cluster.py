@@ -42,7 +42,7 @@ def opened(folder: str, deadly: int = 0) -> SweepInputs:
             log.write(f"{model.method.dim} {os.getpid()}\n")
         if model.method.dim == deadly:
             os.kill(os.getpid(), signal.SIGKILL)
-        return np.abs(model.vectors.matrix[:20]).sum(axis=1).astype(np.float64)
+        return np.asarray(np.abs(model.vectors.matrix[:20]).sum(axis=1), dtype=np.float64)
 
     part = Part(20, values)
     method = firth.SkipGram(epochs=1, dim=10, min_count=1)

@@ -89,7 +89,11 @@ def compare(
     searches = [] if documents is None else lookups(documents, seed)
     if cluster.where:
         halves = [[pair[side] for pair in pairs] for side in (0, 1)] if len(pairs) >= LEAST else []
-        lists = [*([documents.texts] if documents else []), *halves, *(each for one in searches for each in one[2:])]
+        lists: list[Sequence[str]] = [
+            *([documents.texts] if documents else []),
+            *halves,
+            *(each for one in searches for each in (one.queries, one.targets)),
+        ]
         everyone = embedded_models(everyone, lists, cluster)
     embedders = [each for each in everyone if each.embed is not None]
     if sts is not None:

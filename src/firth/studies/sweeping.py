@@ -226,6 +226,7 @@ def sweep(
     with locked_study(Path(folder), identity, overwrite) as study:
         study.settle(method)
         plan = study.planned(method, checked_space, run.seed)
+        ended: str | None
         if opener is not None and cluster.where:
             ended = study.attempt_on(cluster, opener, method, plan, budget, run.report)
         else:
