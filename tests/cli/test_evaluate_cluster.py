@@ -29,6 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file.write("heading,body,kind\n")
         for a, b in zip(lines[:400:2], lines[1:400:2], strict=True):
             file.write(f'"{a}","{b}",{"king" if "king" in b else "other"}\n')
+    sentences = zip(lines[:60:2], lines[1:60:2], strict=True)
+    (made / "sts.tsv").write_text("".join(f"{a}\t{b}\t{len(a) % 5}\n" for a, b in sentences))
     return made
 
 
@@ -67,8 +69,10 @@ def test_models_are_compared_as_by_one_process(call):
     """Except for the speed, which the recommendation considers."""
     columns = ["--column", "body", "--title", "heading", "--label", "kind", "--sample-size", 150]
     command = ["compare", "models", "words-10", "words-20", "--data", "docs.csv", *columns, "--similarity", "pairs.tsv"]
+    command += ["--sentences", "sts.tsv"]
     one, two = (json.loads(output(call(*command, "--json", *more))) for more in ((), TWO))
-    assert one["measures"] == two["measures"] and len(one["measures"]) >= 4
+    assert one["measures"] == two["measures"] and len(one["measures"]) >= 5
+    assert "STS" in [measure["name"] for measure in one["measures"]]
     for model in ("words-10", "words-20"):
         changing = {"speed", "texts_per_second"}
         ours, theirs = ({k: v for k, v in each["models"][model].items() if k not in changing} for each in (one, two))

@@ -88,7 +88,7 @@ def compare(
     pairs = [] if sts is None else read_sentence_pairs(sts)
     searches = [] if documents is None else lookups(documents, seed)
     if cluster.where:
-        halves = [[pair[side] for pair in pairs] for side in (0, 1)] if len(pairs) >= LEAST else []
+        halves = [[pair.a for pair in pairs], [pair.b for pair in pairs]] if len(pairs) >= LEAST else []
         lists: list[Sequence[str]] = [
             *([documents.texts] if documents else []),
             *halves,

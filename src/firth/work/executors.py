@@ -78,8 +78,8 @@ class Executor(Protocol):
         """Refuse more workers than can run at the same time."""
 
     def results(self, requests: Iterable[str], tell: Tell) -> Iterator[tuple[int, Result]]:
-        """Yield the number and the result of each request when it is finished. A request is taken when a worker is
-        free."""
+        """Yield the number and the result of each request when it is finished. Of an iterator, a request is taken when
+        a worker is free."""
 
     def on_each_machine(self, request: str) -> list[Result]:
         """Return the results of one request on every other machine."""
@@ -166,12 +166,14 @@ class LocalProcesses:
 
     def results(self, requests: Iterable[str], tell: Tell) -> Iterator[tuple[int, Result]]:
         """Yield the number and the result of each request when it is finished."""
+        # All of a list are queued at once, so that what is started again comes last.
+        limit = max(len(requests), 1) if isinstance(requests, Sequence) else self.workers
         source, unfinished = enumerate(requests), 0
         while True:
-            while unfinished < self.workers and (request := next(source, None)) is not None:
+            while unfinished < limit and (request := next(source, None)) is not None:
                 self.waiting.put((request[0], 1, request[1]))
                 unfinished += 1
-                if self.served < unfinished:
+                if self.served < min(unfinished, self.workers):
                     threading.Thread(target=self.serve, args=(self.served,), daemon=True).start()
                     self.served += 1
             if not unfinished:
