@@ -155,7 +155,7 @@ def firth_scores(model: Any, histories: Sequence[Sequence[str]], features: Any =
     return scores
 
 
-#: Candidates of each method: the best on the validation items is reported. Sequence recommenders, which take the longest,
+#: Candidates of each method: the best on the validation items is reported. Sequence recommenders, which take longest,
 #: have one: the defaults, with as many epochs as the time of RecBole's models allows.
 CANDIDATES: dict[str, list[firth.Method]] = {
     "Firth ALS": [firth.ALS(alpha=a, regularization=r) for a in (2.0, 10.0) for r in (10.0, 30.0, 100.0)],
