@@ -205,7 +205,9 @@ def test_a_cluster_is_refused_by_what_does_not_use_it(method):
         fitted(method, firth.Run(cluster="processes"))
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS.values() if not method.in_processes])
+@pytest.mark.parametrize(
+    "method", [method for method in METHODS.values() if not (method.in_processes or method.trains_copies)]
+)
 def test_workers_need_a_cluster(method):
     with refuses("missing_option", option="workers", missing="cluster"):
         fitted(method, firth.Run(workers=2))
@@ -215,14 +217,16 @@ def test_workers_need_a_cluster(method):
     "method", [method for method in METHODS.values() if method.distributed and issubclass(method.data, firth.Corpus)]
 )
 def test_a_cluster_gives_the_same_model(method, tmp_path, monkeypatch):
-    """Methods that count and encode a corpus on a cluster; networks are tested with their training."""
+    """Methods that count and encode a corpus on a cluster; networks are tested with their training, and copies of
+    tables, which depend on the number of workers, in tests/work/test_replicas.py."""
     monkeypatch.setattr("firth.data.corpus_shards.LEAST_BYTES", 2000)
     monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "one"))
     (tmp_path / "text.txt").write_text("\n".join(sentences()))
     data = method.data.from_files([str(tmp_path / "text.txt")], {})
-    one = small(method).fit(data, firth.Run(deterministic=True))
+    cluster = {"cluster": "processes", "workers": 2}
+    one = small(method).fit(data, firth.Run(deterministic=True, **(cluster if method.trains_copies else {})))
     monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "two"))
-    two = small(method).fit(data, firth.Run(deterministic=True, cluster="processes", workers=2))
+    two = small(method).fit(data, firth.Run(deterministic=True, **cluster))
     assert outputs(two) == outputs(one)
 
 

@@ -71,6 +71,7 @@ class ALS(Method):
     summary: ClassVar[str] = "user and item vectors from implicit feedback: weighted matrix factorization"
     model: ClassVar[type[ALSModel]] = ALSModel
     data = Interactions
+    distributed: ClassVar[str] = "solving for users and items; the interactions are read by this process"
 
     dim: int = option(64, "length of the vectors", low=1, high=4096)
     alpha: float = option(2.0, "confidence of an interaction = 1 + alpha * weight", low=1e-9)
@@ -130,7 +131,7 @@ class ALS(Method):
             kernel.Side(columns, items, users, method.ridge(item_total), **common),
         )
         reading = time.monotonic() - began
-        metrics = als.Training(method, interactions.fingerprint(), run, sides).go()
+        metrics = als.training_of(method, interactions.fingerprint(), run, sides).go()
         metrics |= {"users": len(users), "items": len(items), "pairs": len(rows.columns), "reading_seconds": reading}
         metrics |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
         if np.abs(items).max() * np.abs(users).max() < NEGLIGIBLE_SCORE:

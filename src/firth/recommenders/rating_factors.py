@@ -95,6 +95,7 @@ class RatingFactors(Method):
     summary: ClassVar[str] = "user and item vectors from explicit ratings: matrix factorization with biases"
     model: ClassVar[type[RatingFactorsModel]] = RatingFactorsModel
     data = Interactions
+    distributed: ClassVar[str] = "solving for users and items; the interactions are read by this process"
 
     dim: int = option(32, "length of the vectors", low=1, high=1024)
     regularization: float = option(0.1, "strength of the L2 penalty of vectors and biases, per rating", low=1e-6)
@@ -143,7 +144,7 @@ class RatingFactors(Method):
             kernel.Side(rows, users, items, user_ridge, mean=mean, bias_column=self.dim + 1),
             kernel.Side(columns, items, users, item_ridge, mean=mean, bias_column=self.dim),
         )
-        return als.Training(self, fingerprint, run, sides).go()
+        return als.training_of(self, fingerprint, run, sides).go()
 
     def _held_out_comparison(self, rows: CSRMatrix, items: int, run: Run) -> BaselineComparison | None:
         """Return the error of a training without some of the ratings on these, beside those of baselines.
