@@ -202,17 +202,18 @@ def next_item(
         if len(candidates) > 1:
             valid = [float(metrics(ranked(method, 0, "valid"))["ndcg@10"].mean()) for method in candidates]
             best = candidates[int(np.argmax(valid))]
-        began = time.process_time()
-        found = [ranked(best, seed, "test").tolist() for seed in range(1, seeds + 1)]
         changed = {key: value for key, value in best.options().items() if value != type(best)().options()[key]}
-        results[name] = {
-            "ranks": found,
-            "cpu_seconds": (time.process_time() - began) / seeds,
-            "settings": ", ".join(f"{key}={value}" for key, value in changed.items()) or "defaults",
-            "valid": valid,
-        }
+        began, found = time.process_time(), []
+        for seed in range(1, seeds + 1):
+            found.append(ranked(best, seed, "test").tolist())
+            results[name] = {
+                "ranks": found,
+                "cpu_seconds": (time.process_time() - began) / seed,
+                "settings": ", ".join(f"{key}={value}" for key, value in changed.items()) or "defaults",
+                "valid": valid,
+            }
+            save("next", results)
         print(name, valid, results[name]["settings"], round(results[name]["cpu_seconds"]), file=sys.stderr)
-        save("next", results)
     if "implicit ALS" not in results and "implicit ALS" in names:
         results["implicit ALS"] = implicit_als(parts, seeds, work)
         save("next", results)
@@ -306,10 +307,16 @@ def next_page(results: Rows) -> str:
         by_seed = [metrics(np.array(each, float)) for each in result["ranks"]]
         means = {metric: np.mean([each[metric] for each in by_seed], axis=0) for metric in by_seed[0]}
         rows.append(
-            [name, *(cell(means[metric]) for metric in means), f"{result['cpu_seconds']:.0f}", result["settings"]]
+            [
+                name,
+                *(cell(means[metric]) for metric in means),
+                str(len(by_seed)),
+                f"{result['cpu_seconds']:.0f}",
+                result["settings"],
+            ]
         )
     rows.sort(key=lambda row: row[2])
-    return table(["", "recall@10", "NDCG@10", "CPU seconds", "settings"], rows)
+    return table(["", "recall@10", "NDCG@10", "seeds", "CPU seconds", "settings"], rows)
 
 
 # ---- cold start ----
