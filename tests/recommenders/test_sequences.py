@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def cycles(users: int, events: int, seed: int = 1) -> firth.Interactions:
     return firth.Interactions(rows)
 
 
-SMALL = {"dim": 16, "layers": 1, "context_length": 8, "learning_rate": 0.01, "dropout": 0.1}
+SMALL: dict[str, Any] = {"dim": 16, "layers": 1, "context_length": 8, "learning_rate": 0.01, "dropout": 0.1}
 
 
 @pytest.mark.parametrize(("objective", "epochs"), [("causal", 20), ("masked", 80)])
