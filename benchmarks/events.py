@@ -24,7 +24,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -219,15 +219,16 @@ def next_item(
         save("next", results)
     for model in ("SASRec", "BERT4Rec") if recbole else ():
         if f"RecBole {model}" not in results and f"RecBole {model}" in names:
-            results[f"RecBole {model}"] = peer(model, parts, data, seeds, str(recbole), work, budget)
-            save("next", results)
+            for result in peer(model, parts, data, seeds, str(recbole), work, budget):
+                results[f"RecBole {model}"] = result
+                save("next", results)
     return results
 
 
 def peer(
     model: str, parts: LastOut, data: firth.Interactions, seeds: int, python: str, work: Path, budget: float
-) -> Rows:
-    """Train a model of RecBole with its own settings, for `budget` seconds of processor time."""
+) -> Iterator[Rows]:
+    """Train a model of RecBole with its own settings, for `budget` seconds of processor time; yield after each seed."""
     folder = work / "recbole" / "events"
     folder.mkdir(parents=True, exist_ok=True)
     assert data.times is not None
@@ -259,12 +260,12 @@ def peer(
         scores = np.load(work / f"{model}-{seed}.npy")[[order[user] for user in parts.users]]
         found.append(parts.rank("test", keys["items"], scores).tolist())
         print(model, done, float(metrics(np.array(found[-1]))["ndcg@10"].mean()), file=sys.stderr)
-    return {
-        "ranks": found,
-        "cpu_seconds": done["cpu_seconds"],
-        "settings": f"its own, {done['epochs']} epochs",
-        "peer": done["peer"],
-    }
+        yield {
+            "ranks": list(found),
+            "cpu_seconds": done["cpu_seconds"],
+            "settings": f"its own, {done['epochs']} epochs",
+            "peer": done["peer"],
+        }
 
 
 def implicit_als(parts: LastOut, seeds: int, work: Path) -> Rows:
