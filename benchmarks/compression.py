@@ -226,7 +226,11 @@ def main() -> None:
     threads, seeds = arguments.threads, arguments.seeds
     results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     parts: dict[str, tuple[Iterator[dict[str, Any]], str, Page]] = {
-        "tables": (side_by_side(threads, seeds, results.get("tables", {}), arguments.table), "compression.md", tables_page),
+        "tables": (
+            side_by_side(threads, seeds, results.get("tables", {}), arguments.table),
+            "compression.md",
+            tables_page,
+        ),
         "people": (lastfm(arguments.data, threads, seeds), "compression-people.md", people_page),
     }
     for part in arguments.only or parts:

@@ -492,6 +492,12 @@ class AveragesWords(Protocol):
     def with_smoothing(self, smoothing: float) -> Model:
         """Return the same model with another default of `smoothing`."""
 
+    def with_context_transform(self, data: Any) -> Model:
+        """Return the same model with a transform for `vector_from_contexts`, learned from a corpus."""
+
+    def vector_from_contexts(self, word: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a vector for a word from texts in which it occurs."""
+
 
 @runtime_checkable
 class HasHistories(Protocol):
