@@ -223,8 +223,8 @@ def negatives(lab: Laboratory) -> Iterator[str]:
         fresh = models[f"fresh for each pair, weight {weight}"]
         shared = next(scores for name, scores in reversed(models.items()) if f"weight {weight}" in name)
         yield (
-            f"At weight {weight}, an epoch with shared samples is {fresh.seconds / shared.seconds:.1f} times as fast and "
-            f"answers {points(shared.total, fresh.total)} of the questions."
+            f"At weight {weight}, an epoch with shared samples is {fresh.seconds / shared.seconds:.1f} times as fast "
+            f"and answers {points(shared.total, fresh.total)} of the questions."
         )
     one, two = (models[f"fresh for each pair, weight {weight}"] for weight in (5, 10))
     yield f"Ten fresh samples instead of five answer {points(two.total, one.total)}."

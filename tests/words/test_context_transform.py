@@ -1,4 +1,4 @@
-"""Vectors of unknown words from their contexts: the regression in a case with a known answer, and rare words held out."""
+"""Vectors of unknown words from their contexts: a regression with a known answer, and words held out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_linear_map_is_recovered():
     found = learned_transform(counts, contexts, (means @ expected.T).astype(np.float32))
     np.testing.assert_allclose(found, expected, atol=1e-4)
     with refuses("too_few", dim=4, got=3):
-        learned_transform(counts[:3, :3] + 10, contexts[:3], contexts[:3])
+        learned_transform(10 * counts[:3, :3], contexts[:3], contexts[:3])
 
 
 def test_windows_skip_unknown_words_and_the_word_itself():
@@ -38,7 +38,7 @@ def test_windows_skip_unknown_words_and_the_word_itself():
 def world() -> tuple[list[str], dict[str, list[str]]]:
     """Sentences without three words, and the sentences that use these words."""
     texts = list(World(seed=4).sentences(5000))
-    uses = {word: [text for text in texts if word in text.split()] for word in ("queen", "river", "violin")}
+    uses = {word: [text for text in texts if word in text.split()] for word in ("queen", "uncle", "violin")}
     kept = [text for text in texts if not uses.keys() & set(text.split())]
     return kept, uses
 
@@ -47,7 +47,9 @@ def test_held_out_words_are_near_those_they_could_replace(world, tmp_path):
     kept, uses = world
     model = firth.SkipGram(dim=20, epochs=8).fit(kept, firth.Run(deterministic=True))
     assert not any(word in model.vectors for word in uses)
-    full = firth.SkipGram(dim=20, epochs=8).fit(kept + sum(uses.values(), []), firth.Run(deterministic=True))
+    full = firth.SkipGram(dim=20, epochs=8).fit(
+        [*kept, *(text for texts in uses.values() for text in texts)], firth.Run(deterministic=True)
+    )
     with refuses("unsupported_model"):
         model.vector_from_contexts("queen", uses["queen"])
     learned = model.with_context_transform(kept)
@@ -70,9 +72,9 @@ def test_held_out_words_are_near_those_they_could_replace(world, tmp_path):
     vector = again.vector_from_contexts("Queen", uses["queen"])
     np.testing.assert_array_equal(vector, learned.vector_from_contexts("queen", uses["queen"]))
     with refuses("empty_data", occurrences=0, word="queen"):
-        again.vector_from_contexts("queen", uses["river"][:1])
+        again.vector_from_contexts("queen", uses["violin"][:1])
     with refuses("invalid_value", option="word", words=["two", "words"]):
-        again.vector_from_contexts("two words", uses["river"])
+        again.vector_from_contexts("two words", uses["violin"])
 
 
 @pytest.mark.parametrize(
@@ -127,4 +129,4 @@ def test_the_command_line(world, tmp_path):
     )
     model = firth.load(tmp_path / "better", firth.SkipGram)
     expected = model.vectors.neighbors(model.vector_from_contexts("queen", uses["queen"]), k=3)
-    assert [hit.key for hit in expected] == [key for key in json.dumps(found).split('"') if key in model.vectors][-3:]
+    assert [hit["key"] for hit in found["queen"]] == [hit.key for hit in expected]

@@ -4,8 +4,8 @@ Two sets of target words X, Y and two sets of attribute words A, B. The associat
 
     s(w) = mean cos(w, a) over A − mean cos(w, b) over B,
 
-and the effect size is d = (mean s over X − mean s over Y) / standard deviation of s over X ∪ Y. The p-value is the share
-of divisions of X ∪ Y into sets of these sizes whose difference of means is at least the observed one.
+and the effect size is d = (mean s over X − mean s over Y) / standard deviation of s over X ∪ Y. The p-value is the
+share of divisions of X ∪ Y into sets of these sizes whose difference of means is at least the observed one.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def read_association_tests(path: str | os.PathLike[str]) -> list[AssociationTest
         if len(sets) != 4:
             raise FirthError(
                 "malformed_data",
-                "{path}, line {number}: the test {name!r} needs four sets of words (two of targets, two of attributes); "
+                "{path}, line {number}: the test {name!r} needs four sets of words (two targets, two attributes); "
                 "got {got}.",
                 path=path,
                 number=number,
