@@ -3,11 +3,13 @@
     python benchmarks/glue.py DATA WEIGHTS [--task cola …] [--rows N] [--seeds 3]
 
 DATA holds sentences/cola, sst2 and mrpc, and, where they are available, sentences/rte, qnli and wnli: train.tsv and
-dev.tsv as GLUE has them, also compressed by xz. A task whose files are missing is named and left out. WEIGHTS is a folder
-of an encoder, such as all-MiniLM-L6-v2, whose vectors logistic regression reads; of a pair both vectors, their product
-and the absolute difference. The bag of words is logistic regression on tf-idf of words and word pairs; of a text pair
-on both texts, and on the words that they share. `--rows` takes so many training rows at random. Metrics are those of dev:
-Matthews correlation (CoLA), F1 and accuracy (MRPC), accuracy (others). Result: docs/results/glue.md.
+dev.tsv as GLUE has them, also compressed by xz. A task whose files are missing is named and left out.
+
+WEIGHTS is a folder of an encoder, such as all-MiniLM-L6-v2, whose vectors logistic regression reads; of a pair both
+vectors, their product and the absolute difference. The bag of words is logistic regression on tf-idf of words and word
+pairs; of a text pair on both texts, and on the words that they share. `--rows` takes so many training rows at random.
+Metrics are those of dev: Matthews correlation (CoLA), F1 and accuracy (MRPC), accuracy (others). Result:
+docs/results/glue.md.
 """
 
 from __future__ import annotations
