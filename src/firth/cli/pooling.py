@@ -53,7 +53,8 @@ def command(path: str, folder: str, overwrite: bool, as_json: bool, **values: An
         write_words(model, path, folder, values["smoothing"], corpus, overwrite, as_json)
         return
     if not isinstance(model, PoolsTokens):
-        raise unsupported(model, path, "has no pooling", "bert models have; models of words take --smoothing.")
+        advice = "Choose a bert model, or pass --smoothing for a model of words."
+        raise unsupported(model, path, "has no pooling", advice)
     changed = model.with_pooling(**settings)
     choice = None
     if values["choose"]:
@@ -100,7 +101,7 @@ def write_words(
     changed = model
     for flag, given in (("smoothing", smoothing), ("contexts", corpus)):
         if given is not None and not isinstance(changed, AveragesWords):
-            raise unsupported(model, path, f"does not average word vectors, and --{flag} does not apply to it")
+            raise unsupported(model, path, f"does not average word vectors, so --{flag} does not apply to it")
     if smoothing is not None and isinstance(changed, AveragesWords):
         changed = changed.with_smoothing(smoothing)
     if corpus is not None and isinstance(changed, AveragesWords):
