@@ -108,6 +108,7 @@ def side_by_side(threads: int, seeds: int, stats: dict[str, Any], only: str | No
         result = mean_of(results)
         stats[name] = {
             "rows": len(table), "columns": len(table.names), "judged": result.rows, "seeds": seeds,
+            "date": time.strftime("%Y-%m-%d"),
             "methods": result.to_json(), "table": result.to_markdown(),
         }  # fmt: skip
         print(f"{name}\n{result}\n", flush=True)
@@ -190,13 +191,13 @@ def draw(folder: Path) -> None:
 
 
 def tables_page(stats: dict[str, Any], threads: int) -> Iterator[str]:
-    yield f"`python benchmarks/compression.py DATA` on {machine()}, {threads} threads, {time.strftime('%Y-%m-%d')}."
+    yield f"`python benchmarks/compression.py DATA` on {machine()}, {threads} threads."
     yield "Each method was trained on four fifths of the rows; the metrics are those of the others."
     for name, part in stats.items():
         yield ""
         times = part.get("seeds", 1)
         ways = f"mean of {times} splits" if times > 1 else "one division"
-        yield f"**{name}**: {part['rows']:,} rows, {part['columns']} columns; {ways}"
+        yield f"**{name}**: {part['rows']:,} rows, {part['columns']} columns; {ways}, {part['date']}"
         yield ""
         yield part["table"]
 
