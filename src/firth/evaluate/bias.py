@@ -147,7 +147,7 @@ def association(
     vectors: Vectors, test: AssociationTest, lookup: dict[str, list[int]], seed: int, fold_case: bool
 ) -> Association:
     """Run one association test."""
-    rows, missing = [], list[str]()
+    rows, missing = list[list[int]](), list[str]()
     for each in (*test.targets, *test.attributes):
         found = [(word, lookup.get(fold(word, fold_case))) for word in dict.fromkeys(each.words)]
         missing += [word for word, row in found if row is None]
@@ -183,8 +183,8 @@ def permutation_p(scores: NDArray[np.float64], first: int, seed: int) -> tuple[f
     total, observed = scores.sum(), scores[:first].sum()  # the sum of a set of fixed size orders divisions as its mean
     bound = observed - ROUNDING * max(1.0, float(np.abs(scores).sum()))
     if comb(len(scores), first) <= PERMUTATIONS:
-        sums = [sum(chosen) for chosen in combinations(scores.tolist(), first)]
-        return float((np.array(sums) >= bound).mean()), True
+        every = np.array([sum(chosen) for chosen in combinations(scores.tolist(), first)])
+        return float((every >= bound).mean()), True
     random = np.random.default_rng(seed)
     least = min(first, len(scores) - first)
     hits = 0

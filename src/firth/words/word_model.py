@@ -17,7 +17,7 @@ from firth.core.embedding import EmbeddedTexts, EmbedsTexts, check_texts
 from firth.core.errors import FirthError
 from firth.core.functions import check_tokenizer
 from firth.core.method import Method
-from firth.core.model import Parts
+from firth.core.model import HasVectors, Parts
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.stored import check_arrays, check_texts_of, finite_rows
@@ -281,8 +281,6 @@ def average_words(
 class AveragingModel(TextModel):
     """A model that represents a text by the mean of its word vectors, which may be weighted."""
 
-    vectors: Vectors
-    tables: Mapping[str, Vectors]
     _smoothing = 0.0
     _context_transform: Matrix | None = None
 
@@ -313,16 +311,16 @@ class AveragingModel(TextModel):
         """
         tokens = self.method.read(data, run, start=self)
         pairs = Cooccurrence.count(tokens, window=self.context_window, weighting="flat", run=run)
-        vectors = self.vectors.matrix
+        vectors, contexts = self._words_and_contexts()
         counts = pairs.matrix[: len(vectors), : len(vectors)]
         model = copy.copy(self)
-        model._context_transform = learned_transform(counts, self.context_vectors.matrix, vectors)
+        model._context_transform = learned_transform(counts, contexts.matrix, vectors.matrix)
         return model
 
-    @property
-    def context_vectors(self) -> Vectors:
-        """The vectors of words as contexts; a model without them uses its word vectors."""
-        return self.tables.get("contexts", self.vectors)
+    def _words_and_contexts(self) -> tuple[Vectors, Vectors]:
+        """Return the vectors of words, and as contexts; a model without the latter uses its word vectors for both."""
+        assert isinstance(self, HasVectors)
+        return self.vectors, self.tables.get("contexts", self.vectors)
 
     @property
     def context_window(self) -> int:
@@ -344,12 +342,13 @@ class AveragingModel(TextModel):
                 "The model has no transform for vectors from contexts. Learn one with "
                 "model.with_context_transform(corpus), or firth pooling MODEL -o FOLDER --contexts DATA.",
             )
-        if len(transform) != self.vectors.dim:
+        vectors, contexts = self._words_and_contexts()
+        if len(transform) != vectors.dim:
             raise FirthError(
                 "damaged_model",
                 "context_transform has {got} rows for vectors of {dim} dimensions.",
                 got=len(transform),
-                dim=self.vectors.dim,
+                dim=vectors.dim,
             )
         names = self.tokenize(word)
         if len(names) != 1:
@@ -361,7 +360,7 @@ class AveragingModel(TextModel):
                 words=names,
             )
         tokens = [self.tokenize(text) for text in texts]
-        rows, occurrences = window_rows(tokens, names[0], self.vectors.rows, self.context_window)
+        rows, occurrences = window_rows(tokens, names[0], vectors.rows, self.context_window)
         if not rows:
             raise FirthError(
                 "empty_data",
@@ -370,7 +369,7 @@ class AveragingModel(TextModel):
                 occurrences=occurrences,
                 word=word,
             )
-        return finite_rows((transform @ self.context_vectors.matrix[rows].mean(axis=0))[None], "Word")[0]
+        return finite_rows((transform @ contexts.matrix[rows].mean(axis=0))[None], "Word")[0]
 
     def vocabulary_json(self) -> dict[str, Any]:
         """Return the vocabulary, phrases, smoothing and transform for storage."""
