@@ -141,7 +141,7 @@ class Exchange:
         began, pause = time.monotonic(), 0.001
         while not path.exists():
             time.sleep(pause)
-            pause = min(0.05, 1.5 * pause)
+            pause = min(0.02, 1.5 * pause)
             if time.monotonic() - began > WAIT_SECONDS:
                 raise FirthError(
                     "lost_process",
