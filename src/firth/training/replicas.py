@@ -399,7 +399,7 @@ def row_frequencies(counts: NDArray[np.int64], task: Task) -> dict[str, NDArray[
     shares = kept / kept.sum()
 
     def listed(starts: NDArray[np.int64], rows: NDArray[np.int32], size: int) -> NDArray[np.float64]:
-        return np.bincount(rows, weights=np.repeat(shares, np.diff(starts)), minlength=size)
+        return np.asarray(np.bincount(rows, np.repeat(shares, np.diff(starts)), size), np.float64)
 
     subwords, paths = task.subwords, task.paths
     inputs = listed(subwords.starts, subwords.rows, len(task.inputs)) if len(subwords.starts) else shares
@@ -412,7 +412,7 @@ def row_frequencies(counts: NDArray[np.int64], task: Task) -> dict[str, NDArray[
 def rate_factor(workers: int) -> float:
     """Return by how much workers raise the learning rate, because the combined change of frequent rows is closer to the
     mean than to the sum of theirs. Chosen on another text than that of benchmarks/distributed_words.py; see LOG.md."""
-    return min(MOST_RATE_FACTOR, workers ** (1 / 3))
+    return min(MOST_RATE_FACTOR, float(workers ** (1 / 3)))
 
 
 def check_replicas(run: Run) -> None:
