@@ -159,8 +159,8 @@ def test_walks(tmp_path, monkeypatch):
     monkeypatch.setenv("FIRTH_CACHE", str(tmp_path))
     method = firth.Node2Vec(dim=16, walk_length=20, window=3, p=0.5, q=2)
     edges = [*graph_of_two_communities(), ("a1", "b1")]
-    monkeypatch.setattr("firth.graphs.walk_training.Training.chunk_steps", 4000)
-    monkeypatch.setattr("firth.graphs.walk_replicas.ReplicatedTraining.chunk_steps", 4000)
+    monkeypatch.setattr("firth.graphs.walk_training.CHUNK_STEPS", 4000)
+    monkeypatch.setattr("firth.graphs.walk_replicas.ReplicatedTraining.chunk_divisor", 1)
     alone = method.fit(edges, Run(threads=1, report=Nothing()))
     one = method.fit(edges, Run(cluster="processes", workers=1, deterministic=True, report=Nothing()))
     assert np.allclose(one.vectors.matrix, alone.vectors.matrix, atol=1e-4)

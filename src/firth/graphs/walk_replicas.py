@@ -21,7 +21,6 @@ from firth.training.replicas import ReplicaLoop, Step, new_tables, rate_factor, 
 from firth.training.task_files import read_task, write_task
 from firth.words.window_training import LEAST_RATE
 
-CHUNK_STEPS = 1 << 16  # steps of walks that a worker trains between two exchanges
 ROUND_STEPS = 64  # chunks of each worker between two exchanges of all rows
 
 
@@ -72,7 +71,7 @@ class ReplicatedTraining(ReplicaLoop, Training):
     """The training loop of DeepWalk and Node2Vec on a cluster."""
 
     function: ClassVar[Any] = staticmethod(train_shard)
-    chunk_steps: ClassVar[int] = CHUNK_STEPS
+    chunk_divisor: ClassVar[int] = 4  # rows are exchanged after each chunk
     part_units = 1
     round_steps = ROUND_STEPS
 
