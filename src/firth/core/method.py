@@ -117,8 +117,7 @@ def check_cluster(method: Method, run: Run) -> None:
     if run.cluster and not method.distributed:
         raise FirthError(
             "unsupported_cluster",
-            "{method} runs in this process and cannot use cluster={cluster}. Leave out cluster; its help says what a "
-            "method computes on a cluster.",
+            "{method} has nothing to compute on a cluster; got cluster={cluster}. Omit it, to train in this process.",
             method=type(method).__name__,
             cluster=run.cluster,
         )
@@ -152,16 +151,16 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
         if self.in_processes and run.cluster:
             raise FirthError(
                 "unsupported_cluster",
-                "{method}.fit runs in this process and cannot use cluster={cluster}, which is for firth train and "
-                "firth finetune. In Python, start processes with torchrun or Ray Train; each calls fit.",
+                "{method}.fit trains in this process; only firth train and firth finetune use cluster={cluster}. In "
+                "Python, start the processes with torchrun or Ray Train; each calls fit.",
                 method=type(self).__name__,
                 cluster=run.cluster,
             )
         if self.in_processes and run.workers:
             raise FirthError(
                 "conflicting_options",
-                "fit runs in this process; workers={workers} is for the commands firth train and firth finetune. In "
-                "Python, start processes with torchrun or Ray Train; each calls fit.",
+                "fit trains in this process; only firth train and firth finetune use workers={workers}. In Python, "
+                "start the processes with torchrun or Ray Train; each calls fit.",
                 workers=run.workers,
             )
         if self.trains_copies and run.workers > 1 and not run.cluster:

@@ -69,13 +69,13 @@ class RatingFactorsModel(RecommenderModel):
         """Return the predicted ratings of all items."""
         return super().scores(users) + np.float32(self.mean)
 
-    def _weights_by_row(self, history: History) -> dict[int, float]:
+    def _rows_and_weights(self, history: History) -> tuple[list[int], list[float]]:
         if not isinstance(history, Mapping):
             raise FirthError(
                 "wrong_input",
                 'RatingFactors needs a history with ratings: {"item": 4.5, …} (--items A=4.5,B=2); got items only.',
             )
-        return super()._weights_by_row(history)
+        return super()._rows_and_weights(history)
 
     def fold(self, entries: CSRMatrix) -> Matrix:
         """Return the exact rows of users with these ratings."""

@@ -254,7 +254,7 @@ def died(status: int, errors: Any) -> dict[str, Any]:
     errors.seek(0, os.SEEK_END)
     errors.seek(max(0, errors.tell() - 400))
     last = errors.read().decode("utf-8", "replace").strip().splitlines()[-1:]
-    message = f"{ATTEMPTS} workers died ({reason}). Finished shards are kept; the same command continues."
+    message = f"{ATTEMPTS} workers died ({reason}). Finished shards are kept; the same command resumes."
     return {"code": "worker_died", "message": message, "values": {"reason": reason, "last": "".join(last)}}
 
 

@@ -141,6 +141,6 @@ def result_of(reference: Any) -> Result:
         raise
     except ray.exceptions.RayError as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
-        message = f"{ATTEMPTS} workers died ({reason}). Finished shards are kept; the same command continues."
+        message = f"{ATTEMPTS} workers died ({reason}). Finished shards are kept; the same command resumes."
         return {"error": {"code": "worker_died", "message": message, "values": {"reason": reason}}}
     return result
