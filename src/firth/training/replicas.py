@@ -50,8 +50,6 @@ MOST_RATE_FACTOR = 2.0  # see `rate_factor`
 BLOCK_ROWS = 1 << 10  # rows combined at a time
 WAIT_SECONDS = 900.0  # a worker waits for the others
 
-Rows = Mapping[str, NDArray[np.int64]]
-
 
 class Step(NamedTuple):
     """A part of the data, and the learning rates that `Replica.train` gets."""
