@@ -1,12 +1,13 @@
 """Word vectors trained by several workers against one process: quality and speed.
 
     python benchmarks/distributed_words.py DATA [--workers 1 2 4] [--seeds 1 2 3] [--epochs 5] [--where processes]
-        [--text FILE] [--work FOLDER]
+        [--text FILE] [--work FOLDER] [--speed]
 
 DATA holds text/wiki17m.txt.xz and words/, as for words.py. `--workers 1` is one process without a cluster, with one
 thread. Quality: analogies among the 30,000 most frequent words, WS-353 and SimLex-999; the mean over seeds and the
-difference to one process. Speed: words per second of training, without reading the text; runs are interleaved. Finished
-runs are kept in the work folder, so that an interrupted benchmark continues. `--text` trains on another text.
+difference to one process. Finished runs are kept in the work folder, so that an interrupted benchmark continues. With
+`--speed` the page has words per second of training too, for which the machine must be free. `--text` trains on another
+text.
 Results: benchmarks/results/distributed-words.json and docs/results/distributed-words.md.
 """
 
@@ -15,7 +16,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import statistics
 import sys
 import time
@@ -35,6 +35,7 @@ METHODS = {
     "CBOW": firth.CBOW(tokenizer="whitespace"),
     "fastText": firth.FastText(tokenizer="whitespace"),
 }
+SPEED = ("words_per_second", "seconds")
 PAIRS = {"ws353": "EN-WS-353-ALL.txt", "simlex": "EN-SIMLEX-999.txt"}
 
 
@@ -66,16 +67,16 @@ def measured(method: firth.Method, text: Path, seed: int, workers: int, where: s
     }
 
 
-def results_page(runs: list[dict[str, Any]], facts: dict[str, Any]) -> str:
+def results_page(runs: list[dict[str, Any]], facts: dict[str, Any], speed: bool) -> str:
     """The page of docs."""
     lines = [
         f"`python benchmarks/distributed_words.py DATA` on {facts['machine']}, {facts['date']}.",
         "",
         f"{facts['text']}, {facts['epochs']} epochs, 100d; mean of {facts['seeds']} seeds, and the difference to one "
-        f"process. All runs share {facts['cores']} cores; a worker has one thread, one process too.",
+        "process. A worker has one thread; so has one process.",
         "",
-        "| | workers | analogies | WS-353 | SimLex-999 | words/s |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| | workers | analogies | WS-353 | SimLex-999 |" + speed * " words/s |",
+        "| --- | ---: | ---: | ---: | ---: |" + speed * " ---: |",
     ]
     for method in dict.fromkeys(run["method"] for run in runs):
         base: dict[str, float] = {}
@@ -87,8 +88,8 @@ def results_page(runs: list[dict[str, Any]], facts: dict[str, Any]) -> str:
             if workers > 1:
                 gains = [100 * (mean["analogies"] - base["analogies"]), *(mean[name] - base[name] for name in PAIRS)]
                 shares = [f"{a} ({b:+.{n}f})" for a, b, n in zip(shares, gains, (1, 3, 3), strict=True)]
-            speed = max(run["words_per_second"] for run in group) / 1e6
-            lines.append(f"| {method} | {workers} | {' | '.join(shares)} | {speed:.2f}M |")
+            fastest = max(run.get("words_per_second", 0) for run in group) / 1e6
+            lines.append(f"| {method} | {workers} | {' | '.join(shares)} |" + speed * f" {fastest:.2f}M |")
     return "\n".join([*lines, ""])
 
 
@@ -101,6 +102,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--where", default="processes", choices=("processes", "ray"))
     parser.add_argument("--text", type=Path)
+    parser.add_argument("--speed", action="store_true")
     parser.add_argument("--work", type=Path, default=Path("benchmarks/work"))
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
@@ -122,9 +124,10 @@ def main() -> None:
         "text": "The whole text (16.9M words)" if not arguments.text else text.name,
         "epochs": arguments.epochs,
         "seeds": len(arguments.seeds),
-        "cores": len(os.sched_getaffinity(0)),
     }
-    page = results_page(runs, facts)
+    if not arguments.speed:
+        runs = [{name: value for name, value in run.items() if name not in SPEED} for run in runs]
+    page = results_page(runs, facts, arguments.speed)
     print(page)
     if not arguments.text:
         (HERE / "results" / "distributed-words.json").write_text(json.dumps({**facts, "runs": runs}, indent=1) + "\n")

@@ -55,6 +55,16 @@ def test_a_cluster_gives_the_same_model(call, data, tmp_path, monkeypatch):
     assert one == two and firth.load(tmp_path / "two", firth.TfIdf).tables["documents"].keys == list(TEXTS)
 
 
+def test_workers_train_word_vectors(call, tmp_path, monkeypatch):
+    """In local processes; the number of workers is recorded with the model."""
+    monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "text.txt").write_text("the cat sat on the mat\nthe dog sat on the cat\n" * 100)
+    command = ["train", "skipgram", tmp_path / "text.txt", "-o", tmp_path / "model", "--dim", 8, "--epochs", 1]
+    result = call(*command, "--workers", 2, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["workers"] == 2
+
+
 def test_a_cluster_is_refused_by_a_method_that_does_not_use_it(refused, data, tmp_path):
     command = ["train", "fasttext_classifier", data, "-o", tmp_path / "model"]
     refused("unsupported_cluster", *command, "--cluster", "ray", cluster="ray", method="FastTextClassifier")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -45,17 +47,20 @@ def test_rows_solved_by_workers_have_the_same_bytes(method, tmp_path):
 
 
 def test_a_killed_worker_does_not_change_the_rows(tmp_path):
+    processes: set[subprocess.Popen[str]] = set()
+
     class Killing(Nothing):
         killed = False
 
         def step(self, done: float, **metrics: float) -> None:
             if done and not self.killed:
                 self.killed = True
-                next(iter(workers.processes)).kill()
+                next(iter(processes)).kill()
 
     method, report = firth.ALS(dim=8, epochs=2), Killing()
     one = method.fit(ratings(), Run(report=Nothing()))
     with executor(Cluster("processes", 2)) as workers:
         assert isinstance(workers, LocalProcesses)
+        processes = workers.processes
         two = method.fit(ratings(), Run(report=report, cluster="processes", workers=2))
     assert report.killed and files(one, tmp_path / "one") == files(two, tmp_path / "two")

@@ -15,7 +15,7 @@ from firth.core.train import train
 from firth.data.corpus import Corpus
 from firth.work.executors import Cluster, LocalProcesses, executor
 
-METHOD = firth.GloVe(dim=8, epochs=3, window=4)
+METHOD = firth.GloVe(dim=8, epochs=2, window=4)
 
 
 class Doing(Nothing):
@@ -37,7 +37,7 @@ class Doing(Nothing):
 def text(tmp_path, monkeypatch) -> Corpus:
     monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("firth.words.glove_training.CHUNK_RECORDS", 40)  # several chunks per diagonal
-    words = np.random.default_rng(1).zipf(1.5, 6000) % 90
+    words = np.random.default_rng(1).zipf(1.5, 4000) % 90
     path = tmp_path / "text.txt"
     path.write_text("\n".join(" ".join(f"w{word}" for word in row) for row in words.reshape(-1, 10)))
     return Corpus(path)

@@ -22,7 +22,7 @@ from firth.training.replicas import adaptive_sum, add_pair, bounds, periods_of
 from firth.words import window_replicas
 from firth.work.executors import Cluster, LocalProcesses, executor
 
-TWO = {"cluster": "processes", "workers": 2, "deterministic": True}
+TWO: dict[str, Any] = {"cluster": "processes", "workers": 2, "deterministic": True}
 
 
 class Doing(Nothing):
@@ -67,7 +67,7 @@ def test_changes_are_added_if_orthogonal_and_averaged_if_equal():
     one = np.array([[3, 0, 0], [1, 2, 2], [0, 0, 0], [2, 0, 0]], np.float32)
     two = np.array([[0, 4, 0], [1, 2, 2], [5, 6, 7], [1, 1, 0]], np.float32)
     # last row: d1·d2 = 2, |d1|² = 4, |d2|² = 2: (1 - 2/8) d1 + (1 - 2/4) d2
-    expected = [[3, 4, 0], [1, 2, 2], [5, 6, 7], [2, 0.5, 0]]
+    expected = np.array([[3, 4, 0], [1, 2, 2], [5, 6, 7], [2, 0.5, 0]])
     assert np.allclose(add_pair(one, two), expected)
 
 
@@ -132,7 +132,7 @@ def test_a_killed_command_resumes(text, tmp_path):
     def stop() -> None:
         raise RuntimeError("stopped")
 
-    run = {"checkpoint_every": 1e-9, **TWO}
+    run: dict[str, Any] = {"checkpoint_every": 1e-9, **TWO}
     with pytest.raises(RuntimeError, match="stopped"):
         train(METHOD, text, tmp_path / "model", run=Run(report=Doing(stop, 45_000), **run))
     notes: list[str] = []
@@ -159,8 +159,8 @@ def test_walks(tmp_path, monkeypatch):
     monkeypatch.setenv("FIRTH_CACHE", str(tmp_path))
     method = firth.Node2Vec(dim=16, walk_length=20, window=3, p=0.5, q=2)
     edges = [*graph_of_two_communities(), ("a1", "b1")]
-    monkeypatch.setattr("firth.graphs.walk_training.Training.chunk_steps", 4000)
-    monkeypatch.setattr("firth.graphs.walk_replicas.ReplicatedTraining.chunk_steps", 4000)
+    monkeypatch.setattr("firth.graphs.walk_training.CHUNK_STEPS", 4000)
+    monkeypatch.setattr("firth.graphs.walk_replicas.ReplicatedTraining.chunk_divisor", 1)
     alone = method.fit(edges, Run(threads=1, report=Nothing()))
     one = method.fit(edges, Run(cluster="processes", workers=1, deterministic=True, report=Nothing()))
     assert np.allclose(one.vectors.matrix, alone.vectors.matrix, atol=1e-4)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from firth.data.tokens import Tokens
 
 
+Trained = TypeVar("Trained")
+
+
 def cluster_of(run: Run) -> Cluster:
     """Return the cluster of a run."""
     return Cluster(run.cluster, run.workers)
@@ -34,6 +38,17 @@ def same_workers(run: Run) -> Iterator[None]:
     """Keep the workers of a run's cluster for all jobs of the block."""
     with executor(cluster_of(run)) if run.cluster else contextlib.nullcontext():
         yield
+
+
+def keeping_workers(fit: Callable[..., Trained]) -> Callable[..., Trained]:
+    """Wrap a function that trains, so that the workers of its run's cluster serve all of its jobs."""
+
+    @functools.wraps(fit)
+    def keeping(method: Any, data: Any, run: Run = Run(), start: Any = None) -> Trained:
+        with same_workers(run):
+            return fit(method, data, run, start)
+
+    return keeping
 
 
 def run_shards(job: Job, run: Run) -> list[Counts]:

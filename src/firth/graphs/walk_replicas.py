@@ -14,13 +14,13 @@ from firth.core.report import Nothing
 from firth.core.run import Run
 from firth.core.storage import read_arrays, write_arrays
 from firth.data.graph import Graph
-from firth.graphs.walk_training import LEAST_RATE, NodeModel, Training, WalkingMethod, WalksInChunks, chunk_seed
+from firth.graphs.walk_training import NodeModel, Training, WalkingMethod, WalksInChunks, chunk_seed
 from firth.kernels import predict as kernel
 from firth.kernels.walks import Links, NativeWalks
 from firth.training.replicas import ReplicaLoop, Step, new_tables, rate_factor, row_frequencies, train_round
 from firth.training.task_files import read_task, write_task
+from firth.words.window_training import LEAST_RATE
 
-CHUNK_STEPS = 1 << 16  # steps of walks that a worker trains between two exchanges
 ROUND_STEPS = 64  # chunks of each worker between two exchanges of all rows
 
 
@@ -71,7 +71,7 @@ class ReplicatedTraining(ReplicaLoop, Training):
     """The training loop of DeepWalk and Node2Vec on a cluster."""
 
     function: ClassVar[Any] = staticmethod(train_shard)
-    chunk_steps: ClassVar[int] = CHUNK_STEPS
+    chunk_divisor: ClassVar[int] = 4  # rows are exchanged after each chunk
     part_units = 1
     round_steps = ROUND_STEPS
 
@@ -83,7 +83,11 @@ class ReplicatedTraining(ReplicaLoop, Training):
     def write_task(self, folder: Path) -> dict[str, Any]:
         """Write what workers need."""
         links = self.links
-        arrays = {"starts": links.starts, "neighbors": links.neighbors, "start_nodes": self.start_nodes}
+        arrays: dict[str, NDArray[Any]] = {
+            "starts": links.starts,
+            "neighbors": links.neighbors,
+            "start_nodes": self.start_nodes,
+        }
         write_arrays(
             folder / "graph.safetensors", arrays | ({} if links.weights is None else {"weights": links.weights})
         )

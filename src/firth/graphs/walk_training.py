@@ -241,7 +241,7 @@ class Training(WalksInChunks, Loop):
     """The training loop: tables, walks and their chunks."""
 
     unit: ClassVar[str] = "steps"
-    chunk_steps: ClassVar[int] = CHUNK_STEPS
+    chunk_divisor: ClassVar[int] = 1
     progress: WalkProgress
     method: WalkingMethod
 
@@ -251,7 +251,7 @@ class Training(WalksInChunks, Loop):
         self.start_nodes = np.flatnonzero(np.diff(graph.starts)).astype(np.int32)
         self.walks_per_node = len(self.start_nodes) * method.walks_per_node  # an epoch
         super().__init__(method, graph.fingerprint(), run, self.walks_per_node * method.walk_length)
-        self.chunk = max(1, self.chunk_steps // method.walk_length)  # walks
+        self.chunk = max(1, CHUNK_STEPS // self.chunk_divisor // method.walk_length)  # walks
         self.links = Links(graph.starts, graph.neighbors, graph.weights, graph.directed)
         self.walker = self.new_walker(self.links)
         #: The nodes of the graph, then those that only `start` has.
@@ -259,7 +259,6 @@ class Training(WalksInChunks, Loop):
         self.counts = counts = np.zeros(len(self.keys), np.int64)
         counts[: len(graph)] = np.maximum(self.visits(len(graph)), ~graph.isolated())
         self.inputs, self.outputs = first_tables(method, self.keys, counts, run.seed, start)
-        assert method.negatives is not None and method.share_negatives is not None
         self.task = kernel.Task(
             ids=np.zeros(0, np.int32),
             starts=np.zeros(1, np.int64),
@@ -270,8 +269,8 @@ class Training(WalksInChunks, Loop):
             paths=kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
             loss=method.loss,
             window=method.window,
-            negatives=method.negatives,
-            shared=method.share_negatives,
+            negatives=method.negatives or kernel.Task.negatives,
+            shared=bool(method.share_negatives),
             group=WINDOWS_PER_GROUP if method.share_negatives and len(self.keys) >= MIN_NODES_TO_GROUP else 1,
         )
         self.streams = max(1, min(MOST_STREAMS, len(graph) // NODES_PER_STREAM))

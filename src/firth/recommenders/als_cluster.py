@@ -29,7 +29,7 @@ from firth.work.job import Job, Shard
 SHARDS = 64  # of a side, as far as the sizes allow
 LEAST_ENTRIES = 1 << 18  # of a shard
 SETTINGS = ("alpha", "mean", "bias_column", "steps")  # of `kernel.Side`
-ARRAYS = {"starts": np.int64, "columns": np.int32, "values": np.float32}
+ARRAYS: dict[str, Any] = {"starts": np.int64, "columns": np.int32, "values": np.float32}
 
 
 # ---- in a worker ----
@@ -77,8 +77,8 @@ class ClusterTraining(Training):
         """Train with the workers of the run's cluster."""
         with cache.job_folder("") as self.folder, same_workers(self.run):
             for name, side in zip(self.names, self.sides, strict=True):
-                for kind, array in zip(ARRAYS, side.entries, strict=True):
-                    write_array(self.folder / f"{name}.{kind}", array.astype(ARRAYS[kind], copy=False))
+                for kind, dtype in ARRAYS.items():
+                    write_array(self.folder / f"{name}.{kind}", np.asarray(getattr(side.entries, kind), dtype))
                 write_array(self.folder / f"{name}.ridge", side.ridge)
             return super().go()
 

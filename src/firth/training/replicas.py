@@ -50,8 +50,6 @@ MOST_RATE_FACTOR = 2.0  # see `rate_factor`
 BLOCK_ROWS = 1 << 10  # rows combined at a time
 WAIT_SECONDS = 900.0  # a worker waits for the others
 
-Rows = Mapping[str, NDArray[np.int64]]
-
 
 class Step(NamedTuple):
     """A part of the data, and the learning rates that `Replica.train` gets."""
@@ -141,7 +139,7 @@ class Exchange:
         began, pause = time.monotonic(), 0.001
         while not path.exists():
             time.sleep(pause)
-            pause = min(0.05, 1.5 * pause)
+            pause = min(0.02, 1.5 * pause)
             if time.monotonic() - began > WAIT_SECONDS:
                 raise FirthError(
                     "lost_process",
@@ -399,7 +397,7 @@ def row_frequencies(counts: NDArray[np.int64], task: Task) -> dict[str, NDArray[
     shares = sampled / sampled.sum()
 
     def listed(starts: NDArray[np.int64], rows: NDArray[np.int32], size: int) -> NDArray[np.float64]:
-        return np.bincount(rows, weights=np.repeat(shares, np.diff(starts)), minlength=size)
+        return np.asarray(np.bincount(rows, np.repeat(shares, np.diff(starts)), size), np.float64)
 
     subwords, paths = task.subwords, task.paths
     inputs = listed(subwords.starts, subwords.rows, len(task.inputs)) if len(subwords.starts) else shares
@@ -412,7 +410,7 @@ def row_frequencies(counts: NDArray[np.int64], task: Task) -> dict[str, NDArray[
 def rate_factor(workers: int) -> float:
     """Return by how much workers raise the learning rate, because the combined change of frequent rows is closer to the
     mean than to the sum of theirs. Chosen on another text than that of benchmarks/distributed_words.py; see LOG.md."""
-    return min(MOST_RATE_FACTOR, workers ** (1 / 3))
+    return min(MOST_RATE_FACTOR, float(workers ** (1 / 3)))
 
 
 def check_replicas(run: Run) -> None:

@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from firth.core.storage import read_arrays, write_arrays
 from firth.kernels import predict as kernel
 
-PAIRS = {"paths": kernel.Paths, "subwords": kernel.Lists, "tags": kernel.Lists}
+PAIRS: dict[str, Any] = {"paths": kernel.Paths, "subwords": kernel.Lists, "tags": kernel.Lists}
 ELSEWHERE = ("ids", "starts", "inputs", "outputs")  # arrays that workers have from other files
 
 
 def write_task(task: kernel.Task, path: Path) -> dict[str, Any]:
     """Write the arrays of a task, and return its other values."""
-    arrays, values = {}, {}
+    arrays: dict[str, NDArray[Any]] = {}
+    values: dict[str, Any] = {}
     for item in fields(task):
         value = getattr(task, item.name)
         if item.name in PAIRS:
@@ -33,7 +35,7 @@ def write_task(task: kernel.Task, path: Path) -> dict[str, Any]:
 
 def read_task(path: Path, values: Mapping[str, Any], **others: Any) -> kernel.Task:
     """Read a task; `others` are the arrays that `write_task` leaves out."""
-    arrays = read_arrays(path)
+    arrays: dict[str, Any] = read_arrays(path)
     lists = {
         name: kind(**{part: arrays.pop(f"{name}.{part}") for part in kind._fields}) for name, kind in PAIRS.items()
     }

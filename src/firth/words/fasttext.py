@@ -16,6 +16,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.shard_jobs import keeping_workers
 from firth.formats.fasttext import LONGEST_NGRAM
 from firth.kernels.product import ProductCodes
 from firth.words.fasttext_model import OBJECTIVES, FastTextModel
@@ -71,6 +72,7 @@ class FastText(HoldingOut):
         architecture = "cbow" if self.objective == "cbow" else self.architecture
         return {"architecture": architecture, "shared": self.share_negatives, "exact": self.exact_gradient}
 
+    @keeping_workers
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> FastTextModel:
         """Train on a corpus (or Tokens, paths, texts).
 

@@ -10,6 +10,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.shard_jobs import keeping_workers
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import cooccur as kernel
 from firth.words import glove_training as glove
@@ -65,6 +66,7 @@ class GloVe(PairOptions):
         epochs = min(MAX_EPOCHS, automatic_epochs(tokens, MIN_EPOCHS, LARGE_TEXT))
         return super().sized(vocabulary).resolved(weighting=weighting, epochs=epochs)
 
+    @keeping_workers
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> GloVeModel:
         """Train on a corpus (or Tokens, paths, texts, or a Cooccurrence).
 

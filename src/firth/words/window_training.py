@@ -16,6 +16,7 @@ from firth.core.errors import FirthError
 from firth.core.model import Model
 from firth.core.options import option
 from firth.core.run import Run
+from firth.data.shard_jobs import keeping_workers
 from firth.data.tokens import Tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import predict as kernel
@@ -159,6 +160,7 @@ def read_sentences(method: WindowMethod, data: Any, run: Run, start: TextModel |
     return tokens, seconds
 
 
+@keeping_workers
 def fit_word2vec(method: HoldingOut, data: Any, run: Run, start: Model | None) -> Word2VecModel:
     """Train SkipGram or CBOW, on the CPU or a GPU."""
     dim = method.dim
