@@ -2,8 +2,8 @@
 
     python benchmarks/positions.py [--seeds 5]
 
-How far the vector of *bank* moves in the last layer when its sentence is reordered, relative to its length: in networks
-of 2 layers of 64 with random weights, so that only the encoding of positions matters. Result: docs/results/positions.md.
+How far the vector of *bank* moves in the last layer when its sentence is reordered, relative to its length. Networks of
+2 layers of 64 have random weights, so that only the encoding of positions matters. Result: docs/results/positions.md.
 """
 
 from __future__ import annotations
