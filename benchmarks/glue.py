@@ -1,6 +1,6 @@
 """Tasks of GLUE with their official metrics, beside a majority and a bag-of-words baseline.
 
-    python benchmarks/glue.py DATA WEIGHTS [--task cola …] [--rows N] [--seeds 3]
+    python benchmarks/glue.py DATA [WEIGHTS] [--task cola …] [--rows N] [--seeds 3]
 
 DATA holds sentences/cola, sst2 and mrpc, and, where they are available, sentences/rte, qnli and wnli: train.tsv and
 dev.tsv as GLUE has them, also compressed by xz. A task whose files are missing is named and left out.
@@ -65,7 +65,10 @@ def read_rows(folder: Path, part: str, task: Task) -> Rows | None:
     opened = lzma.open if found[0].suffix == ".xz" else open
     with opened(found[0], "rt", encoding="utf-8-sig") as file:
         lines = [line for line in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if line]
-    lines = [line for line in lines[1 if task.header else 0 :] if len(line) > max(task.label, *task.texts)]
+    lines = lines[1 if task.header else 0 :]
+    short = [number for number, line in enumerate(lines, 1) if len(line) <= max(task.label, *task.texts)]
+    if short:
+        raise SystemExit(f"{found[0]}: row {short[0]} has too few columns")
     return [[line[column] for column in task.texts] for line in lines], [line[task.label] for line in lines]
 
 
@@ -114,12 +117,12 @@ def linear(encoder: Any, train: Rows, dev: Rows) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("weights", type=Path)
+    parser.add_argument("weights", type=Path, nargs="?", help="an encoder; none: the baselines only")
     parser.add_argument("--task", action="append", choices=TASKS)
     parser.add_argument("--rows", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=3, help="samples of --rows training rows")
     given = parser.parse_args()
-    encoder, lines, missing = firth.load(given.weights), [], []
+    encoder, lines, missing = given.weights and firth.load(given.weights), list[list[str]](), list[str]()
     for name in given.task or TASKS:
         task = TASKS[name]
         train, dev = (read_rows(given.data / "sentences" / name, part, task) for part in ("train", "dev"))
@@ -132,19 +135,18 @@ def main() -> None:
             chosen = np.random.default_rng(seed).permutation(len(train[1]))[: given.rows or None]
             part = [train[0][row] for row in chosen], [train[1][row] for row in chosen]
             majority = max(sorted(set(part[1])), key=part[1].count)
-            for way, predicted in (
-                ("majority", [majority] * len(dev[1])),
-                ("bag of words", bag_of_words(part, dev)),
-                ("vectors", linear(encoder, part, dev)),
-            ):
+            ways = {"majority": [majority] * len(dev[1]), "bag of words": bag_of_words(part, dev)}
+            if encoder is not None:
+                ways["linear on vectors"] = linear(encoder, part, dev)
+            for way, predicted in ways.items():
                 rows.setdefault(way, []).append(measured(task, dev[1], predicted))
             print(name, seed, rows, file=sys.stderr, flush=True)
         for number, metric in enumerate(task.metrics):
             cells = [f"{statistics.mean(each[number] for each in found):.1f}" for found in rows.values()]
             lines.append([name, metric, f"{len(part[1]):,}", f"{len(dev[1]):,}", *cells])
-    header = ["task", "metric", "training rows", "dev rows", "majority", "bag of words", "linear on vectors"]
+    header = ["task", "metric", "training rows", "dev rows", *rows]
     page = [
-        f"`python benchmarks/glue.py DATA {given.weights.name}`, GLUE dev sets"
+        f"`python benchmarks/glue.py DATA{f' {given.weights.name}' if given.weights else ''}`, GLUE dev sets"
         + (f"; mean of {given.seeds} samples of the training rows where not all are used" if given.rows else "")
         + ".",
         *([f"Not available, and not measured: {', '.join(missing)}."] if missing else []),

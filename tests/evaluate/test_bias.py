@@ -22,7 +22,7 @@ female: she woman
 # Cosines with the attributes are the coordinates: s(physics) = 1, s(algebra) = 0.6, s(dance) = −0.8, s(poem) = 0.
 VECTORS = firth.Vectors(
     ["physics", "algebra", "dance", "poem", "he", "man", "she", "woman"],
-    [[1, 0, 0], [0.6, 0, 0.8], [0, 0.8, 0.6], [0, 0, 1], [1, 0, 0], [2, 0, 0], [0, 1, 0], [0, 3, 0]],
+    np.array([[1, 0, 0], [0.6, 0, 0.8], [0, 0.8, 0.6], [0, 0, 1], [1, 0, 0], [2, 0, 0], [0, 1, 0], [0, 3, 0]]),
 )
 
 

@@ -222,6 +222,18 @@ def test_next_tokens(post, made):
     assert [each["id"] for each in after["candidates"]] == [each.id for each in expected.candidates]
 
 
+def test_next_tokens_of_a_translation(post, made):
+    model = firth.load(made["seq2seq"], firth.Seq2Seq)
+    asked = {"model": "seq2seq", "prompt": "the king", "k": 4, "temperature": 0}
+    (first,) = ok_json(post("write", **asked))["steps"]
+    expected = model.generate_tokens("the king", k=4, temperature=0)[0]
+    assert [each["id"] for each in first["candidates"]] == [each.id for each in expected.candidates]
+    forced = [first["candidates"][1]["id"]]
+    result = ok_json(post("write", **asked, generated=forced))
+    (probability,) = (each.probability for each in model.token_probabilities("the king", forced))
+    assert result["generated"][0]["probability"] == pytest.approx(probability)
+
+
 def test_answers(post, made):
     row = next(iter(World(seed=21).questions(1)))
     result = ok_json(post("answer", model="answer", question=row.question, passage=row.passage))

@@ -369,7 +369,7 @@ class AveragingModel(TextModel):
                 occurrences=occurrences,
                 word=word,
             )
-        return finite_rows((transform @ contexts.matrix[rows].mean(axis=0))[None], "Word")[0]
+        return np.asarray(finite_rows((transform @ contexts.matrix[rows].mean(axis=0))[None], "Word")[0])
 
     def vocabulary_json(self) -> dict[str, Any]:
         """Return the vocabulary, phrases, smoothing and transform for storage."""
