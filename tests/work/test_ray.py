@@ -79,9 +79,10 @@ def test_tasks_on_three_nodes_survive_the_loss_of_one(ray_cluster, tmp_path):
     assert len(list(started.iterdir())) > 6  # the lost shard was started again
 
 
-def test_an_address_without_a_cluster_is_refused(tmp_path):
+def test_an_address_without_a_cluster_is_refused(ray_cluster, tmp_path):
     with refuses("no_cluster", address="ray://127.0.0.1:1"):
         run_job(job(tmp_path / "out"), Cluster("ray://127.0.0.1:1"), Nothing())
+    assert len(run_job(job(tmp_path / "out"), Cluster("ray"), Nothing())) == 6  # another address works afterwards
 
 
 def test_a_machine_without_ray(tmp_path, monkeypatch):
