@@ -463,9 +463,10 @@ def vectors(data: firth.Interactions, lastfm: Path | None, seeds: int) -> Rows:
             add(f"MovieLens|{name}", read(rows, train, test) | attributes(rows, gender, age))
         noise = random.standard_normal((len(data.users), 64))
         add("MovieLens|random vectors", read(noise, train, test) | attributes(noise, gender, age))
+        save("vectors", results)
         if lastfm is not None:
             social(lastfm, seed, add)
-        save("vectors", results)
+            save("vectors", results)
     return results
 
 
@@ -478,11 +479,10 @@ def social(folder: Path, seed: int, add: Callable[[str, dict[str, np.ndarray]], 
     """Compare behaviour and friends on Last.fm, whose plays have no times."""
     early, later = (firth.Interactions(folder / name) for name in ("data1.txt", "test1.txt"))
     graph = firth.Graph(folder / "trustnetwork.txt")
-    users = [user for user in early.users if user in set(graph.nodes)]
-    items = early.items[:5000]
-    train, test = (incidence(each, users, items) for each in (early, later))
     als: Any = firth.ALS().fit(early, firth.Run(seed=seed, threads=1))
     walks: Any = firth.DeepWalk(dim=64).fit(graph, firth.Run(seed=seed, threads=1))
+    users, items = [user for user in early.users if user in walks.vectors], early.items[:5000]
+    train, test = (incidence(each, users, items) for each in (early, later))
     for name, table in (("behaviour (ALS)", als.users), ("social graph (DeepWalk)", walks.vectors)):
         add(f"Last.fm|{name}", read(table.matrix[[table.rows[user] for user in users]], train, test))
     noise = np.random.default_rng(seed).standard_normal((len(users), 64))
