@@ -54,7 +54,7 @@ def test_workers_share_a_gpu(ray_cluster, tmp_path):
         assert len(run_job(work, Cluster("ray", gpus_per_worker=0.5), Nothing())) == 2
         with refuses("no_gpu", available=1, workers=1, required=2):
             run_job(replace(work, folder=tmp_path / "new"), Cluster("ray", gpus_per_worker=2), Nothing())
-    assert {path.read_text() for path in work.folder.glob("devices-*")} == {"0"}
+    assert {path.read_text() for path in (tmp_path / "out").glob("devices-*")} == {"0"}
 
 
 def test_tasks_on_three_nodes_survive_the_loss_of_one(ray_cluster, tmp_path):

@@ -149,7 +149,7 @@ def changed(piece: Piece, expected: str, got: str) -> FirthError:
 # ---- finding the starts ----
 
 
-def find_parts(corpus: Corpus, folder: Path, cluster: Cluster, report: Report) -> CorpusParts:
+def find_parts(corpus: Corpus, folder: AnyPath, cluster: Cluster, report: Report) -> CorpusParts:
     """Count and hash the documents of a corpus of files. What is found is kept below `folder` until the output is
     finished. The parts of an array of jobs share this work, and each one does what is missing in the end."""
     files = [source for source in corpus.sources if isinstance(source, FileSource)]
