@@ -4,13 +4,13 @@
 
 Each task runs with two workers, as local processes or on a Ray mini cluster (a head and two nodes of one CPU each),
 again and again until it had --kills kills. 15% of the kills hit the driver, on Ray another 15% a node, which is
-replaced by a new one, and the others a worker, all with SIGKILL and at random times. A command that stopped is given again. Every
-finished result is compared with that of one process: rows that are missing, rows that occur twice, files that differ.
-Rows are documents (pairs: words with their contexts; pretokens: different ones).
+replaced by a new one, and the others a worker, all with SIGKILL and at random times. A command that stopped is given
+again. Every finished result is compared with that of one process: rows that are missing, rows that occur twice, files
+that differ. Rows are documents (pairs: words with their contexts; pretokens: different ones).
 
-The tasks are embedding and indexing by the command line, and counting through the library with shards of a few kB instead of 64 MB
-and more, so that some hundred shards are written and renamed per run. Results: benchmarks/results/cluster-kills.json, to
-which runs add.
+Counting and indexing use shards of a few kB and 500 texts instead of 64 MB and 32,768 texts, so that some hundred are
+written and renamed per run. Results: benchmarks/results/cluster-kills.json, to which runs add, and the page
+docs/results/cluster-kills.md.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ from firth.core.report import Nothing
 from firth.data.world import World
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.cluster import NODE, children, mini_cluster  # noqa: E402
+
 RESULTS = HERE / "results" / "cluster-kills.json"
-NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80_000_000}
 DOCUMENTS = 50_000
 ERRORS = Path(tempfile.gettempdir(), "firth-kills.log")  # what the commands report
 
@@ -230,14 +233,6 @@ def workers_of(process: int) -> list[int]:
     return found
 
 
-def children(process: int) -> list[int]:
-    listed: list[int] = []
-    for path in Path(f"/proc/{process}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            listed += [int(child) for child in path.read_text().split()]
-    return listed
-
-
 def command_line(process: int) -> str:
     try:
         return Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
@@ -295,24 +290,6 @@ def run(command: list[Any]) -> subprocess.Popen[str]:
     words = [sys.executable, *(str(word) for word in command)]
     with ERRORS.open("a") as errors:
         return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=errors, text=True)
-
-
-@contextlib.contextmanager
-def mini_cluster(nodes: int, **node: Any) -> Iterator[Any]:
-    """Start a Ray cluster on this machine, to which commands connect."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    from ray.cluster_utils import Cluster
-
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    settings = {**NODE, **node}
-    cluster = Cluster(initialize_head=True, head_node_args={**settings, "include_dashboard": False})
-    for _ in range(nodes - 1):
-        cluster.add_node(**settings)
-    os.environ["RAY_ADDRESS"] = cluster.address
-    try:
-        yield cluster
-    finally:
-        cluster.shutdown()
 
 
 if __name__ == "__main__":
