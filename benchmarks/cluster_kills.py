@@ -64,11 +64,11 @@ def main() -> None:
         return
     folder = given.work or Path(tempfile.mkdtemp(prefix="firth-kills-"))
     prepare(folder)
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for where in given.where:
         with mini_cluster(3) if where == "ray" else contextlib.nullcontext() as cluster:
             for task in given.tasks:
                 counts = kill_again_and_again(folder, task, where, cluster, given)
+                found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
                 found.setdefault(where, {})[task] = dict(Counter(found.get(where, {}).get(task, {})) + counts)
                 RESULTS.write_text(json.dumps(found, indent=2) + "\n")
                 print(where, task, dict(counts), flush=True)
