@@ -52,7 +52,7 @@ def overhead(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     lines, workers = list(World(seed=4).sentences(given.texts)), given.workers
     (folder / "texts.txt").write_text("\n".join(lines) + "\n")
     method = firth.BERT(layers=6, dim=384, heads=12, context_length=64, epochs=1, batch_tokens=512)
-    method.fit(firth.Corpus(lines[:200])).save(folder / "model")
+    method.fit(firth.Corpus(lines[:50])).save(folder / "model")
     rows = max(1, -(-given.texts // (8 * workers)))
     flags = ["--shard-rows", rows, "--device", "cpu"]
     for part in range(workers):

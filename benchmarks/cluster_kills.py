@@ -45,7 +45,9 @@ sys.path.insert(0, str(HERE.parent))
 
 from benchmarks.cluster import NODE, children, mini_cluster  # noqa: E402
 
-RESULTS = HERE / "results" / "cluster-kills.json"
+RESULTS, PAGE = HERE / "results" / "cluster-kills.json", HERE.parent / "docs" / "results" / "cluster-kills.md"
+COLUMNS = ("kills", "of workers", "of nodes", "of drivers", "commands", "results", "rows", "lost", "duplicated",
+           "files that differ")  # fmt: skip
 DOCUMENTS = 50_000
 ERRORS = Path(tempfile.gettempdir(), "firth-kills.log")  # what the commands report
 
@@ -68,12 +70,28 @@ def main() -> None:
         with mini_cluster(3) if where == "ray" else contextlib.nullcontext() as cluster:
             for task in given.tasks:
                 counts = kill_again_and_again(folder, task, where, cluster, given)
-                found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-                found.setdefault(where, {})[task] = dict(Counter(found.get(where, {}).get(task, {})) + counts)
-                RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+                record(where, task, counts)
                 print(where, task, dict(counts), flush=True)
     if not given.work:
         shutil.rmtree(folder)
+
+
+def record(where: str, task: str, counts: Counter[str]) -> None:
+    """Add the counts to the results, and write the page."""
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    total = Counter(found.setdefault(where, {}).get(task, {}))
+    total.update(counts)
+    found[where][task] = dict(total)
+    RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+    lines = ["`python benchmarks/cluster_kills.py`: results after random kills beside those of one process.", ""]
+    lines += [f"| where | task | {' | '.join(COLUMNS)} |", f"| --- | --- |{' ---: |' * len(COLUMNS)}"]
+    total = Counter[str]()
+    for place, tasks in found.items():
+        for name, each in tasks.items():
+            lines.append(f"| {place} | {name} | {' | '.join(f'{each.get(column, 0):,}' for column in COLUMNS)} |")
+            total.update(each)
+    lines.append(f"| all | | {' | '.join(f'{total[column]:,}' for column in COLUMNS)} |")
+    PAGE.write_text("\n".join(lines) + "\n")
 
 
 # ---- tasks ----

@@ -75,12 +75,12 @@ def predict(constants: dict[str, dict[str, float]], units: float, workers: int, 
     return {**found, "seconds": simulate([work / shards] * shards, workers) + command}
 
 
-def fitted(small: Used, large: Used, units: float) -> dict[str, dict[str, float]]:
-    """Return the part per unit and the fixed part of each quantity, from runs on `units` and twice as many."""
+def fitted(small: Used, large: Used) -> dict[str, dict[str, float]]:
+    """Return the part per unit and the fixed part of each quantity, from two runs."""
     found = {}
     for name in QUANTITIES:
-        each = max(0.0, (large[name] - small[name]) / units)
-        found[name] = {"each": each, "fixed": max(0.0, small[name] - each * units)}
+        each = max(0.0, (large[name] - small[name]) / (large["units"] - small["units"]))
+        found[name] = {"each": each, "fixed": max(0.0, small[name] - each * small["units"])}
     return found
 
 
@@ -145,8 +145,8 @@ def measure(text: Path, megabytes: float, texts: int) -> dict[str, Any]:
         sentences = iter(World(seed=4).sentences(20 * texts))
         lines = [" ".join(islice(sentences, 5)) for _ in range(4 * texts)]
         method = firth.BERT(layers=6, dim=384, heads=12, context_length=64, epochs=1, batch_tokens=512)
-        method.fit(firth.Corpus(lines[:200])).save(folder / "model")
-        for task, units in (("encode", megabytes), ("embed", float(texts))):
+        method.fit(firth.Corpus(lines[:20])).save(folder / "model")
+        for task in ("encode", "embed"):
             runs = []
             for times in (1, 2, 4):
                 data = folder / "texts.txt"
@@ -154,16 +154,12 @@ def measure(text: Path, megabytes: float, texts: int) -> dict[str, Any]:
                     data = repeated(text, int(times * megabytes * 1e6), folder)
                 else:
                     data.write_text("\n".join(lines[: times * texts]) + "\n")
-                runs.append(measured(task, data, 2 if times == 4 else 1, folder))
-            constants = fitted(runs[0], runs[1], units)
-            shards = -(-4 * megabytes // 64) if task == "encode" else 4 * texts / 250
-            prediction = predict(constants, 4 * units, 2, int(shards))
-            found["tasks"][task] = {
-                "units": units,
-                "constants": constants,
-                "predicted": prediction,
-                "measured": runs[2],
-            }
+                units = data.stat().st_size / 1e6 if task == "encode" else float(times * texts)
+                runs.append({**measured(task, data, 2 if times == 4 else 1, folder), "units": units})
+            constants = fitted(runs[0], runs[1])
+            shards = max(2, round(units / (64 if task == "encode" else 250)))
+            prediction = predict(constants, units, 2, shards)
+            found["tasks"][task] = {"constants": constants, "predicted": prediction, "measured": runs[2]}
         tokenizer = firth.load(folder / "model", firth.BERT).tokenizer
         found["tokens per text"] = sum(map(len, (tokenizer.encode(line) for line in lines[:200]))) / 200
         found |= vocabulary(text, folder)
