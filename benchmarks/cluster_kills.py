@@ -212,7 +212,7 @@ def kill_again_and_again(folder: Path, task: str, where: str, cluster: Any, give
                 if workers and until and time.monotonic() >= until and counts["kills"] < given.kills:
                     counts.update(kill_something(process, workers, cluster, decide))
                     until = time.monotonic() + decide.uniform(0.02, 1)
-                time.sleep(0.005)
+                time.sleep(0.02)
             if process.returncode == 0:
                 break
             counts["stopped commands" if process.returncode > 0 else "killed commands"] += 1

@@ -34,9 +34,9 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, part in (("a", sentences[:300]), ("b", sentences[300:])):
         rows = [json.dumps({"id": f"{name}{number}", "text": text}) for number, text in enumerate(part)]
         lines(tmp_path / "texts" / f"{name}.jsonl", rows)
-    for part in (1, 2):
+    for number in (1, 2):
         numbers = [",".join(f"{rng.gauss(0, 1):.3f}" for _ in range(5)) for _ in range(100)]
-        lines(tmp_path / "rows" / f"part-{part}.csv", ["a,b,c,d,e", *numbers])
+        lines(tmp_path / "rows" / f"part-{number}.csv", ["a,b,c,d,e", *numbers])
     pairs = [(rng.randrange(50), rng.randrange(40)) for _ in range(600)]
     lines(tmp_path / "edges.tsv", [f"n{a}\tn{b}" for a, b in pairs])
     lines(tmp_path / "ratings.tsv", [f"u{a}\ti{b}" for a, b in pairs])
