@@ -8,6 +8,7 @@ The texts are all sentences of STS-B's test and every n-th document of 20 newsgr
 interleaved in this process on the same cores, and the best round counts. sentence-transformers uses its defaults
 (batches of 32 texts, sorted by length, padded, truncated at 256 tokens); on a GPU in bf16, also in batches of 512. If
 it is not installed (--device cuda), its encode is reproduced below with Firth's network and padding.
+onnxruntime and OpenVINO (with nncf) are measured on a CPU if they are installed.
 Results: benchmarks/results/encoding-DEVICE.json, docs/results/encoding-DEVICE.md; on a CPU also
 docs/results/sentences.md, the score of each pooling.
 """
@@ -76,7 +77,7 @@ def some_texts(data: Path, documents: int) -> tuple[list[str], list[int]]:
 # ---- libraries ----
 
 
-def libraries(model: BertModel, folder: Path, device: str, threads: int) -> dict[str, Encode]:
+def libraries(model: BertModel, folder: Path, device: str, threads: int, data: Path) -> dict[str, Encode]:
     """Return the libraries by name; the others are compared with the first."""
     if device == "cuda":
         ours = {"Firth bf16": lambda texts: model.embed(texts, device="cuda", precision="bf16")}
@@ -84,6 +85,7 @@ def libraries(model: BertModel, folder: Path, device: str, threads: int) -> dict
     return {
         **transformers_peers(folder),
         **onnx_peers(model, threads),
+        **openvino_peer(model, threads, data),
         "Firth float32": lambda texts: model.embed(texts, device="cpu"),
         "Firth int8": lambda texts: model.embed(texts, device="cpu", precision="int8"),
     }
@@ -124,6 +126,33 @@ def onnx_peers(model: BertModel, threads: int) -> dict[str, Encode]:
         return lambda texts: in_batches(model, texts, 32, compute)
 
     return {"onnxruntime float32": encoder("float32.onnx"), "onnxruntime int8": encoder("int8.onnx")}
+
+
+def openvino_peer(model: BertModel, threads: int, data: Path) -> dict[str, Encode]:
+    """OpenVINO on the file that Firth writes, quantized by nncf with 300 sentences of STS-B's training part, as
+    sentence-transformers' export_static_quantized_openvino_model does."""
+    try:
+        import nncf
+        import openvino
+    except ImportError:
+        return {}
+    export_folder = Path(tempfile.mkdtemp())
+    firth.export(model, export_folder / "float32.onnx")
+
+    def inputs(ids: list[int]) -> dict[str, np.ndarray]:
+        return {"input_ids": np.array([ids], np.int64), "attention_mask": np.ones((1, len(ids)), np.int64)}
+
+    core = openvino.Core()
+    sentences = [inputs(ids) for ids in model.tokenizer.ids_batch([pair.a for pair in stsb(data, "train")[:300]])]
+    quantized = nncf.quantize(
+        core.read_model(export_folder / "float32.onnx"), nncf.Dataset(sentences), model_type=nncf.ModelType.TRANSFORMER
+    )
+    compiled = core.compile_model(quantized, "CPU", {"INFERENCE_NUM_THREADS": threads})
+
+    def compute(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        return np.array(compiled({"input_ids": ids, "attention_mask": mask})[0])
+
+    return {"OpenVINO int8": lambda texts: in_batches(model, texts, 32, compute)}
 
 
 def in_batches(model: BertModel, texts: Sequence[str], size: int, compute: Callable[..., np.ndarray]) -> np.ndarray:
@@ -277,7 +306,7 @@ def main() -> None:
     (texts, positions), pairs = some_texts(given.data, given.documents), stsb(given.data, "test")
     most = model.pooling.max_tokens
     tokens = sum(min(most, len(ids)) for ids in model.tokenizer.ids_batch(texts))
-    encoders = libraries(model, folder, given.device, given.threads)
+    encoders = libraries(model, folder, given.device, given.threads, given.data)
     rows = measured(encoders, texts, given.rounds, pairs, positions)
     result: dict[str, Any] = {"device": given.device, "threads": given.threads, "texts": len(texts), "tokens": tokens}
     result |= {"rows": rows, "gpu": torch.cuda.get_device_name() if given.device == "cuda" else ""}

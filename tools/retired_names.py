@@ -19,7 +19,7 @@ from pathlib import Path
 
 from renames import METHODS, MODULES, NAMES, ROOT, TEXT
 
-GENERIC = {"asked", "chosen", "facts", "figures", "found", "place", "places", "told"}
+GENERIC = {"asked", "chosen", "facts", "figures", "found", "kept", "place", "places", "taken", "told"}
 GENERIC_CLASSES = {"Rows"}
 HISTORY = ("CHANGELOG.md", "benchmarks/LOG.md", "src/firth/core/renamed.py", "tools/", "tests/golden/", "docs/results/")
 

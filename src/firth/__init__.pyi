@@ -46,6 +46,8 @@ from firth.recommenders.item2vec import Item2Vec as Item2Vec
 from firth.recommenders.multdae import MultDAE as MultDAE
 from firth.recommenders.multvae import MultVAE as MultVAE
 from firth.recommenders.rating_factors import RatingFactors as RatingFactors
+from firth.recommenders.sequence_recommender import SequenceRecommender as SequenceRecommender
+from firth.recommenders.two_tower import TwoTower as TwoTower
 
 # Methods: tables
 from firth.tables.autoencoder import Autoencoder as Autoencoder

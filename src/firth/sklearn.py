@@ -28,6 +28,7 @@ from firth.core.extras import how_to_install
 from firth.core.method import Method
 from firth.core.options import build_settings, options_of
 from firth.core.run import Run
+from firth.core.text_embedder import checked_embedder
 from firth.data.corpus import Corpus
 from firth.data.table import CellError, Table
 from firth.documents.document_matrix import SparseModel
@@ -137,14 +138,7 @@ def cached_model(path: str, stamp: tuple[int, int] | None, tokenizer: Any) -> Em
     from firth.core.saved import load
 
     model = load(path, tokenizer=tokenizer)
-    if not isinstance(model, EmbedsTexts):
-        raise FirthError(
-            "unsupported_model",
-            "The model at {path} ({method}) does not embed texts.",
-            path=path,
-            method=type(model.method).method_name(),
-        )
-    return model
+    return checked_embedder(model, path)
 
 
 def texts_of(X: Any) -> list[Any]:  # noqa: N803

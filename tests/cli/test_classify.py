@@ -75,6 +75,16 @@ def test_a_model_that_learned_nothing_is_noted(call):
     assert silent.stderr == "" and "held out" not in silent.stdout
 
 
+def test_too_few_texts_for_an_evaluation_are_reported(call, place):
+    lines = (place / "train.txt").read_text().splitlines(keepends=True)
+    for count, shown in ((4, "held out    no rows"), (60, "on 6 rows, too few to compare (less than 20)")):
+        (place / "few.txt").write_text("".join(lines[:count]))
+        trained = call("train", "fasttext_classifier", "few.txt", "-o", f"few{count}", "--dim", "8")
+        assert shown in trained.stdout
+    without = call("train", "fasttext_classifier", "few.txt", "-o", "few0", "--dim", "8", "--held-out", "0")
+    assert "held out" not in without.stdout
+
+
 def test_predict_prints_one_line_per_text(call, place):
     lines = call("predict", "model", "plain.txt").stdout.split("\n")
     assert len(lines) == 12 and lines[10:] == ["", ""]  # an empty line for the empty text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -35,14 +36,13 @@ def als(files: Path) -> Path:
     return files / "als"
 
 
-@pytest.mark.parametrize("method", ["als", "bpr", "item2vec", "rating_factors"])
+@pytest.mark.parametrize("method", ["als", "bpr", "item2vec", "rating_factors", "sequence-recommender", "two-tower"])
 def test_train_and_recommend(call, files, tmp_path, method):
     trained = call("train", method, files / "train.tsv", "-o", tmp_path / "m", "--dim", 8, "--epochs", 2)
     assert trained.exit_code == 0, trained.output
-    assert (
-        trained.stdout.split()[:4] == ["users", "200", "items", "80"]
-        and f"Next: firth query recommend {tmp_path / 'm'} --user USER" in trained.stdout
-    )
+    assert {"users 200", "items 80"} <= set(
+        map(" ".join, itertools.pairwise(trained.stdout.split()))
+    ) and f"Next: firth query recommend {tmp_path / 'm'} --user USER" in trained.stdout
     result = call("query", "recommend", tmp_path / "m", "--user", "u3", "-k", 4, "--json")
     hits = json.loads(result.stdout)["u3"]
     history = firth.Interactions(files / "train.tsv").histories()["u3"]
@@ -178,3 +178,44 @@ def test_unknown_items_are_counted(call, refused, als):
     for items in ("no-such,nor-such", "no-such"):
         refused("unknown_key", "query", "recommend", als, "--items", items)
     assert "unknown_items" not in json.loads(call("query", "recommend", als, "--user", "u1", "--json").stdout)
+
+
+def test_events_with_sessions_and_features(call, files, tmp_path):
+    """Features name new users and items on the command line; sessions come from a column."""
+    rows = [f"u{u},i{(u + step) % 9},{100 * u + step},{step // 3}" for u in range(20) for step in range(6)]
+    (tmp_path / "views.csv").write_text("\n".join(["user,item,time,visit", *rows]))
+    (tmp_path / "people.csv").write_text("\n".join(["user,age", *(f"u{u},{20 + u}" for u in range(20))]))
+    (tmp_path / "things.csv").write_text("\n".join(["item,kind", *(f"i{i},{'ab'[i % 2]}" for i in range(9))]))
+    (tmp_path / "arrivals.csv").write_text("item,kind\nnew,a\n")
+    features = ["--user-features", tmp_path / "people.csv", "--item-features", tmp_path / "things.csv"]
+    trained = call(
+        "train", "two-tower", tmp_path / "views.csv", "-o", tmp_path / "m", "--dim", 8, "--epochs", 2, *features
+    )
+    assert trained.exit_code == 0, trained.output
+    shown = call("query", "recommend", tmp_path / "m", "--features", "age=24", "-k", 3, "--json")
+    assert len(json.loads(shown.stdout)["age=24"]) == 3
+    asked = ["--user", "u3", "--new-items", tmp_path / "arrivals.csv", "-k", 99, "--seen", "--json"]
+    everything = json.loads(call("query", "recommend", tmp_path / "m", *asked).stdout)["u3"]
+    assert "new" in [hit["key"] for hit in everything]
+    wrong = call("query", "recommend", tmp_path / "m", "--features", "age", "--json")
+    assert wrong.exit_code and json.loads(wrong.stderr.splitlines()[-1])["error"]["code"] == "invalid_value"
+    sessions = ["--sessions", "--epochs", 1, "--dim", 4, "--json"]
+    trained = call("train", "item2vec", tmp_path / "views.csv", "-o", tmp_path / "i", *sessions)
+    assert trained.exit_code == 0 and firth.load(tmp_path / "i").training["sessions"] == 40
+    for model, options in (
+        (tmp_path / "i", ["--explore", "1"]),
+        (tmp_path / "i", ["--new-items", tmp_path / "arrivals.csv"]),
+    ):
+        refused = call("query", "recommend", model, "--user", "u3", *options, "--json")
+        assert refused.exit_code and json.loads(refused.stderr.splitlines()[-1])["error"]["code"] == "unsupported_model"
+
+
+def test_uncertainty_and_synthetic_users(call, files, tmp_path):
+    assert call("train", "multvae", files / "train.tsv", "-o", tmp_path / "m", "--dim", 8, "--epochs", 2).exit_code == 0
+    plain, drawn, again = (
+        call("query", "recommend", tmp_path / "m", "--user", "u3", *options, "--json").stdout
+        for options in ([], ["--explore", "3"], ["--explore", "3", "--seed", "1"])
+    )
+    assert plain != drawn == again
+    assert call("generate", "rows", tmp_path / "m", "-n", 5, "-o", tmp_path / "made.csv").exit_code == 0
+    assert len(firth.Interactions(tmp_path / "made.csv").users) == 5

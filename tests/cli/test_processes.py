@@ -87,6 +87,33 @@ def test_texts_are_embedded_once(folder, call, monkeypatch):
     assert records[0] == records[1] and records[1]["finished"] == 402
 
 
+#: `firth` that writes a line for every shard that it embeds.
+SHARDS_ON_RECORD = """
+import functools, json, os
+from pathlib import Path
+from firth.cli import embed_job
+from firth.cli.main import main
+embed_shard = embed_job.embed_shard
+@functools.wraps(embed_shard)
+def recorded(common, parameters, folder):
+    with Path("embedded-by-" + os.environ["RANK"]).open("a") as file:
+        file.write(json.dumps(parameters, sort_keys=True) + chr(10))
+    return embed_shard(common, parameters, folder)
+embed_job.embed_shard = recorded
+main()
+"""
+
+
+def test_every_process_embeds_its_own_shards(folder, tmp_path):
+    """Embedding a shard twice gives the same files, so only the work shows it."""
+    (tmp_path / "record.py").write_text(SHARDS_ON_RECORD)
+    command = ("embed", folder / "bert", folder / "texts.txt", "--device", "cpu", "--shard-rows", 90, "-o", "shared")
+    status, _, err = finished(torchrun(tmp_path, *command, program=("record.py",)))
+    assert status == 0, err[-2000:]
+    embedded = [(tmp_path / f"embedded-by-{rank}").read_text().splitlines() for rank in (0, 1)]
+    assert [len(lines) for lines in embedded] == [3, 2] and len({*embedded[0], *embedded[1]}) == 5
+
+
 def test_an_interrupted_run_resumes_with_another_number_of_processes(folder, call, monkeypatch):
     """Killed with two processes, finished with three: finished shards are kept, and none is missing."""
     monkeypatch.chdir(folder)
@@ -104,7 +131,7 @@ def test_an_interrupted_run_resumes_with_another_number_of_processes(folder, cal
     parts = {name: moment for name, moment in times(folder / "broken").items() if name in recorded(folder / "broken")}
     assert 5 <= len(parts) < 60
     status, out, err = finished(torchrun(folder, *command, "-o", "broken", processes=3))
-    assert status == 0 and "12,000 rows" in out and f"note: {len(parts)} shards exist already" in err
+    assert status == 0 and "12,000 rows" in out and f"note: {len(parts)} shards are already finished" in err
     assert parts.items() <= times(folder / "broken").items()
     names = sorted(path.name for path in (folder / "broken").iterdir())
     assert names == ["embedding.json", *(f"part-{n:05d}.parquet" for n in range(60))]

@@ -139,7 +139,8 @@ def test_a_killed_run_resumes_and_keeps_its_shards(start, bert, texts, tmp_path)
         process = start(*command, tmp_path / folder)
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
-        assert "12,000 rows" in out and (f"{len(times_before):,} shards exist already" in err) == (name == "again")
+        resumed = f"{len(times_before):,} shards are already finished" in err
+        assert "12,000 rows" in out and resumed == (name == "again")
     times = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "broken").glob("part-*")}
     assert len(times) == 6 and all(times[name] == moment for name, moment in times_before.items())
     assert shard_rows(tmp_path / "broken").equals(shard_rows(tmp_path / "whole"))
@@ -156,7 +157,7 @@ def test_shards_of_another_run_are_refused(call, refused, bert, texts, model, tm
     for flags in (("--pooling", "cls"), ("--normalize",), ("--precision", "int8")):
         refused("other_run", *command, *output, *flags, folder=folder, different="options")
     assert "400 rows" in done(call(*command, *output, "--no-normalize", "--device", "cpu"))  # the default
-    refused("other_run", *command, *output, "--shard-rows", 7, different="rows a shard")
+    refused("other_run", *command, *output, "--shard-rows", 7, different="rows per shard")
     assert "model" in refused("other_run", "embed", model, texts, "--column", "text", *output)
     other = tmp_path / "other.txt"
     other.write_text("a king\n")

@@ -31,7 +31,19 @@ from firth.core.stored import check_arrays
 #: A method for each kind of model.
 MODELS = [
     *("als", "autoencoder", "bert", "classify", "counts", "deepwalk", "distil", "doc2vec", "fasttext"),
-    *("fasttext_classifier", "glove", "gpt", "item2vec", "lsa", "multvae", "onehot", "pca", "pmi", "rating_factors"),
+    *(
+        "fasttext_classifier",
+        "glove",
+        "gpt",
+        "item2vec",
+        "linear_classifier",
+        "lsa",
+        "multvae",
+        "onehot",
+        "pca",
+        "pmi",
+        "rating_factors",
+    ),
     *("seq2seq", "skipgram", "tags", "vae"),
     *("network-roberta", "network-electra", "network-distilbert", "network-mpnet", "network-modernbert"),
     *("network-nomic_bert", "network-albert", "network-deberta-v2", "adapter"),
@@ -113,6 +125,8 @@ def with_nan(name: str) -> Any:
         ("classify", "task.json", lambda document: {**document, "labels": document["labels"][:-1]}),
         ("classify", "base.json", lambda document: {**document, "pool": "each"}),
         ("tags", "task.json", lambda document: {"labels": 1.5}),
+        ("linear_classifier", "vectors.safetensors", lambda arrays: {**arrays, "weights": arrays["weights"][:-1]}),
+        ("linear_regressor", "vectors.safetensors", lambda arrays: {**arrays, "weights": arrays["weights"][:-1]}),
     ],
 )
 def test_parts_that_do_not_fit_together(
@@ -158,6 +172,16 @@ def test_a_tokenizer_that_points_outside_of_the_network(tmp_path: Path, models: 
     with refuses("invalid_tokenizer", folder=folder) as caught:
         firth.load(folder)
     assert str(folder) in str(caught.value)
+
+
+def test_a_tokenizer_that_adds_ids_that_it_does_not_have(tmp_path: Path, models: Callable[[str], Path]) -> None:
+    def change(document: Any) -> Any:
+        document["post_processor"]["special_tokens"]["[CLS]"]["ids"] = [2000]
+        return document
+
+    folder = edited(models("bert"), tmp_path / "copy", "tokenizer.json", change)
+    with refuses("invalid_tokenizer", folder=folder, got=2000):
+        firth.load(folder)
 
 
 @pytest.mark.parametrize(

@@ -85,4 +85,4 @@ def test_a_model_of_every_method_opens_and_answers_as_it_did(name):
     assert "config.json" not in firth.verify(folder)
     expected = json.loads((METHODS / f"{name}.json").read_text(encoding="utf-8"))
     found = answers(firth.load(folder))
-    assert expected and close(found, expected)
+    assert expected and close({name: found[name] for name in expected}, expected)  # a model may answer more by now

@@ -54,7 +54,7 @@ def test_shape_and_keys():
         SparseVectors(["a", "b"], thin.sparse)
     with refuses("unknown_key", key="no"):
         thin.neighbors("no")
-    with refuses("invalid_value", option="metric", got="'far'"):
+    with refuses("invalid_value", option="metric", got="far"):
         thin.neighbors("k1", metric="far")
     with refuses("shape_mismatch", dim=20, got=(3,)):
         thin.neighbors(np.ones(3))

@@ -170,7 +170,7 @@ def test_a_file_that_changes_is_refused(tmp_path, name):
 
 
 def test_workers_scan_the_files(tmp_path, monkeypatch):
-    """With two processes, what is found is the same; in an array of jobs, each part finds all in the end."""
+    """With two processes, what is found is the same; in a job array, each task finds all in the end."""
     for name in FILES:
         FILES[name](tmp_path / name)
     corpus = Corpus(*(tmp_path / name for name in FILES), column="text")

@@ -255,6 +255,7 @@ def test_invalid_sources_are_refused(tmp_path: Path):
         ([("a", "b", "1")], {}, "malformed_data", {"where": "Edge 1", "field": "weight", "got": "1"}),
         ([("a", "b", -1)], {}, "malformed_data", {"where": "Edge 1", "field": "weight", "got": -1.0}),
         ([("a", "b", nan)], {}, "malformed_data", {"where": "Edge 1", "field": "weight", "got": nan}),
+        ([("a", "b", 10**5000)], {}, "malformed_data", {"where": "Edge 1", "field": "weight", "got": np.inf}),
         (frame, {}, "unknown_column", {"available": "a, b, w"}),
         (frame, {"columns": "ab"}, "invalid_value", {"option": "columns", "got": "ab"}),
         (frame, {"columns": ("a", "a")}, "invalid_value", {"option": "columns", "got": ("a", "a")}),

@@ -161,6 +161,8 @@ def test_empty_tables():
         ({"a": [1, {"b": 1}]}, "invalid_type", {"name": "a", "row": 2, "got": "dict"}),
         ({"a": [b"x"]}, "invalid_encoding", {"name": "a", "iconv": ICONV}),
         ({"a": 5}, "invalid_type", {"name": "a", "got": "int"}),
+        ({"a": [1, 10**400]}, "out_of_range", {"name": "a", "row": 2}),
+        ([{"a": -(10**5000)}], "out_of_range", {"name": "a", "row": 1}),
         ({"a": ["\ud800"]}, "invalid_encoding", {"name": "a"}),
         ({1: [1], "1": [2]}, "duplicate_name", {"name": "1"}),
         (np.array([[1j]]), "invalid_type", {"got": "complex128"}),

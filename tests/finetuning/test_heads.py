@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from safetensors.numpy import load_file, save_file
 from tuned import PAIRS, TEXTS, fine_tuned, ours, theirs
 
 import firth
+from firth.core.model import DescribesEngine
 from firth.transformers.families import ENCODERS
 from firth.transformers.families.family import SEQUENCE, SPAN, TOKEN
 
@@ -40,6 +42,9 @@ def test_logits_are_those_of_transformers(family, kind, tmp_path):
     net = write_folder(tmp_path / "theirs", family, kind, **labels)
     model = firth.load(tmp_path / "theirs")
     assert repr(model).startswith(KINDS[kind]) and ENCODERS[family].title in repr(model)
+    engine = "torch, because" if family == "deberta-v2" else "native on a CPU"
+    assert isinstance(model, DescribesEngine)
+    assert model.engine_description.startswith(f"torch for predictions; for vectors, {engine}")
     tokenizer = tokenizer_of(family)
     both: list[list[Any]] = [TEXTS, PAIRS]
     expected = [theirs(net, tokenizer, inputs) for inputs in both]
@@ -72,6 +77,14 @@ def test_one_output_is_a_regressor(tmp_path):
 def test_several_labels_per_text_are_refused(tmp_path):
     write_folder(tmp_path, "roberta", SEQUENCE, num_labels=3, problem_type="multi_label_classification")
     with refuses("unsupported_architecture", name="problem_type", got="multi_label_classification"):
+        firth.load(tmp_path)
+
+
+def test_texts_cut_at_the_left_are_refused(tmp_path):
+    write_folder(tmp_path, "roberta", SEQUENCE)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "truncation_side": "left"}))
+    with refuses("unsupported_architecture", name="truncation_side", got="left"):
         firth.load(tmp_path)
 
 

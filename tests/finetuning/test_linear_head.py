@@ -46,6 +46,21 @@ def test_numbers_are_those_of_scikit_learn():
     np.testing.assert_allclose((matrix @ linear.weights + linear.bias)[:, 0], expected, atol=1e-6)
 
 
+def test_a_few_dev_texts_are_scored_without_a_verdict(base):
+    dev = {"text": TEXTS[:12], "label": LABELS[:12]}
+    examples = firth.Examples({"text": TEXTS[12:], "label": LABELS[12:]}, dev=dev)
+    record = firth.LinearClassifier().fit(examples, RUN, start=base).training["held_out_score"]
+    assert record["rows"] == 12 and record["score"] > record["baselines"]["majority label"]
+    assert "learned" not in record and "weaker" not in record
+
+
+def test_numbers_that_no_estimate_can_reach_are_refused(base):
+    """The estimate of a text labeled 1e300 was infinite."""
+    for got, code in ((1e300, "out_of_range"), (-1e31, "out_of_range"), (float("inf"), "non_finite")):
+        with refuses(code, column="label"):
+            firth.LinearRegressor().fit({"text": TEXTS[:2], "label": [got, 1.0]}, RUN, start=base)
+
+
 def test_topics_are_recovered_with_any_base_and_baselines_are_recorded(base, tmp_path):
     model = firth.LinearClassifier().fit({"text": TEXTS, "label": LABELS}, RUN, start=base)
     record = model.training["held_out_score"]

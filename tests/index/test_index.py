@@ -540,7 +540,7 @@ BAD_QUERIES: dict[str, Any] = {
     "mode": (
         {"query": "x", "mode": "magic"},
         "invalid_value",
-        {"option": "mode", "choices": "vector, words, both", "got": "'magic'"},
+        {"option": "mode", "choices": "vector, words, both", "got": "magic"},
     ),
     "a vector as words": ({"query": [1, 2, 3], "mode": "words"}, "conflicting_options", {"mode": "words"}),
     "no texts": ({"query": "x", "mode": "words"}, "unknown_column", {"column": "text"}),

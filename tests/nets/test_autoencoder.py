@@ -9,7 +9,7 @@ import torch
 from torch.distributions import Categorical, Normal, kl_divergence
 
 from firth.nets.autoencoder import Code, Shape, TableNet, divergence_loss, divergences, sample_code
-from firth.nets.user_autoencoder import Baskets, UserNet
+from firth.nets.user_autoencoder import Baskets, UserNet, negative_log_likelihood
 
 
 def some_code(rows: int = 5, dim: int = 3) -> Code:
@@ -103,4 +103,4 @@ def test_users_are_read_as_a_dense_layer_would():
     torch.testing.assert_close(net.encode(baskets).mean, net.encoder[0](hidden)[:, :3])
     logits = net.decode(net.encode(baskets).mean)
     expected = -(torch.log_softmax(logits, 1) * torch.from_numpy(dense)).sum(1)
-    torch.testing.assert_close(net.negative_log_likelihood(logits, baskets), expected)
+    torch.testing.assert_close(negative_log_likelihood(logits, baskets), expected)

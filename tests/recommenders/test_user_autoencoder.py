@@ -88,3 +88,50 @@ def test_a_resumed_run_equals_an_uninterrupted_one(method, parts, tmp_path, monk
     resumed = method.fit(data, Run(deterministic=True, checkpoint_folder=tmp_path, report=Stops(0)))
     one, two = uninterrupted.parts().arrays, resumed.parts().arrays
     assert one.keys() == two.keys() and all(one[name].tobytes() == two[name].tobytes() for name in one)
+
+
+def test_synthetic_users_have_the_tastes_of_the_training_users(model, society, parts):
+    """Within a profile items share genres as they do for real users; drawn by popularity they do not."""
+    genre = society.traits.argmax(axis=1)
+
+    def agreement(data: firth.Interactions) -> float:
+        """How often two items of a user have the same genre."""
+        shares = []
+        for items in data.histories().values():
+            counts = np.bincount([genre[int(item)] for item in items], minlength=5)
+            shares.append((counts * (counts - 1)).sum() / max(1, counts.sum() * (counts.sum() - 1)))
+        return float(np.mean(shares))
+
+    synthetic = firth.Interactions(model.sample(300, seed=1))
+    random = np.random.default_rng(1)
+    by_popularity = firth.Interactions(
+        list(
+            zip(
+                synthetic.user_ids().tolist(), random.choice(parts.train.item_ids, len(synthetic)).tolist(), strict=True
+            )
+        )
+    )
+    by_popularity.items = [parts.train.items[int(item)] for item in by_popularity.items]
+    real, none = agreement(parts.train), agreement(by_popularity)
+    assert real > none + 0.05 and agreement(synthetic) > none + 0.3 * (real - none)
+    sizes = np.diff(synthetic.starts)
+    assert set(sizes) <= set(np.diff(parts.train.summed().starts)) and (synthetic.summed().values == 1).all()
+    likely = model.sample(3, seed=1, noise=False, prior=True)
+    assert likely.to_dict() == model.sample(3, seed=1, noise=False, prior=True).to_dict()
+    with refuses("invalid_value", option="n", got=0):
+        model.sample(0)
+
+
+def test_recommendations_explore_what_is_uncertain(model, parts):
+    """Draws of a user with a short history differ more than those of one with a long history."""
+    items = list(parts.train.histories()["7"])
+
+    def different(history: list[str]) -> int:
+        lists = [model.recommend_for(history, 10, seen=True, explore=1.0, seed=seed) for seed in range(20)]
+        return len({hit.key for hits in lists for hit in hits})
+
+    assert different(items[:1]) > different(items) > 10
+    assert model.recommend_for(items, 5, explore=0.0, seed=9) == model.recommend_for(items, 5)
+    assert model.recommend("7", 5, explore=1.0, seed=2) == model.recommend("7", 5, explore=1.0, seed=2)
+    with refuses("invalid_value", option="explore", got=-1.0):
+        model.recommend("7", explore=-1.0)

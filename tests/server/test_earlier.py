@@ -52,6 +52,7 @@ def root(tmp_path_factory):
         assert ended(client, ask(client, "/api/index", **index))["status"] == "finished"
         made = ended(client, ask(client, "/api/data/make", what="world", sentences=10))
         assert made["status"] == "finished"
+        client.post("/api/data/drop?name=uploaded.txt", content=b"the sea\n").raise_for_status()
         job = ask(client, "/api/train", **LONG, run={"checkpoint_every": 0.1})
         begun(client, job)
         assert until((folder / "long" / UNFINISHED / STATE).exists, 60)
@@ -80,7 +81,8 @@ def test_models_indexes_and_data_are_restored_without_being_loaded(again, root):
     assert (index["rows"], index["dim"], index["modes"]) == (400, 8, ["both", "vector", "words"])
     spaces = {space["of"] for space in ask(again, "/api/map/spaces")["spaces"]}
     assert {"model/sea/words", "model/deep/small/words", "index/texts"} <= spaces
-    assert {"root/sea.txt", "root/world-1.txt"} <= {source["id"] for source in ask(again, "/api/data")["sources"]}
+    files = {source["id"] for source in ask(again, "/api/data")["sources"]}
+    assert {"root/sea.txt", "root/world-1.txt", "root/uploaded.txt"} <= files
     served = again.app.state.models
     assert served.loaded() == [] and not any(entry.resource for entry in served._indexes.values())
 

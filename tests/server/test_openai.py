@@ -93,6 +93,13 @@ def test_vectors_are_shortened_by_the_same_rule_as_in_python(places, tmp_path):
         with pytest.raises(firth.FirthError) as refused:
             bert.shortened(dim)
         assert refused.value.code == code
+        with pytest.raises(firth.FirthError) as refused:
+            bert.with_settings(truncate_dim=dim)
+        assert refused.value.code == code
+    short = trained.with_settings(truncate_dim=3)
+    np.testing.assert_array_equal(short.embed(TEXTS), trained.embed(TEXTS)[:, :3])
+    assert short.with_settings(truncate_dim=5).embed(TEXTS).shape[1] == 5
+    assert short.with_settings(similarity="dot").embed(TEXTS).shape[1] == 3
 
 
 def test_model_names_can_have_an_owner(places):

@@ -117,11 +117,18 @@ def test_rows_and_words_are_returned(bench):
     assert found["curve"]["count"] == [400, 400, 400, 200, 200]
 
 
-def test_an_uploaded_file_gets_a_safe_name(bench):
+def test_an_uploaded_file_gets_a_safe_name(bench, root):
     stored = bench.post("/api/data/drop", params={"name": "../../my file.txt"}, content=b"a b c\n").json()
-    assert stored["id"] == "here/my-file.txt" and Path(stored["path"]).read_bytes() == b"a b c\n"
+    assert stored["id"] == "root/my-file.txt" and Path(stored["path"]).read_bytes() == b"a b c\n"
     other = bench.post("/api/data/drop", params={"name": "my file.txt"}, content=b"other\n").json()
-    assert other["id"] == "here/my-file-2.txt"
+    assert other["id"] == "root/my-file-2.txt"
+    again = bench.post("/api/data/drop", params={"name": "my file.txt"}, content=b"other\n").json()
+    assert again["id"] == other["id"]  # the same file is not stored twice
+    (root / "outside.txt").symlink_to("/etc/hostname")
+    linked = bench.post("/api/data/drop", params={"name": "outside.txt"}, content=b"a b\n").json()
+    assert linked["id"] == "root/outside-2.txt" and (root / "outside.txt").is_symlink()
+    for name in ("my-file.txt", "my-file-2.txt", "outside.txt", "outside-2.txt"):
+        (root / name).unlink()
     for name, content in (("a.exe", b"x"), ("a.txt", b""), ("..", b"x")):
         assert bench.post("/api/data/drop", params={"name": name}, content=content).status_code == 400
 

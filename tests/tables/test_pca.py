@@ -79,6 +79,13 @@ def test_transform_of_no_rows_and_of_extra_columns():
     assert model.transform({"b": [0], "a": [2], "c": ["?"]}).shape == (1, 1)
 
 
+def test_numbers_whose_squares_overflow_are_refused():
+    rows = np.array([[1e300, 2.0], [3, 4], [5, 6]])
+    with refuses("out_of_range", got=1e300):
+        PCA(dim=1).fit(rows)
+    assert 0 < PCA(dim=1).fit(firth.Standardize().fit(rows).embed(rows)).training["explained"] <= 1
+
+
 def test_invalid_input_is_refused():
     table = {"a": [1, 2, 4], "b": [1, 0, 4]}
     with refuses("invalid_value", option="PCA.dim", limit=2, n_rows=3, n_columns=2, got=3):

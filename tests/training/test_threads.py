@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import firth
 from firth.core.model import Parts
 
 
-class Slow(Mapping[str, Any]):
-    """Documents whose second read waits until another thread has run."""
+class Paused(dict[str, Any]):
+    """A document whose phrases are first read when another thread has tokenized a text."""
 
-    def __init__(self, documents: Mapping[str, Any]) -> None:
-        self.documents, self.reads = documents, 0
-        self.other, self.done = threading.Event(), threading.Event()
+    def __init__(self, document: dict[str, Any]) -> None:
+        super().__init__(document)
+        self.reading, self.tokenized = threading.Event(), threading.Event()
 
-    def __getitem__(self, name: str) -> Any:
-        self.reads += 1
-        if self.reads == 2:
-            self.other.set()
-            self.done.wait(1)
-        return self.documents[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.documents)
-
-    def __len__(self) -> int:
-        return len(self.documents)
+    def get(self, name: str, default: Any = None) -> Any:
+        if name == "phrases" and not self.reading.is_set():
+            self.reading.set()
+            assert self.tokenized.wait(60)
+        return super().get(name, default)
 
 
 def test_vocabulary_and_phrases_are_published_together():
@@ -37,14 +29,14 @@ def test_vocabulary_and_phrases_are_published_together():
     expected = model.tokenize("new york")
     assert expected == ["new_york"]
     parts = model.parts()
-    slow = Slow(parts.documents)
-    shared = type(model).from_parts(model.method, Parts(parts.arrays, slow), model.training)
+    paused = Paused(parts.documents["vocabulary"])
+    shared = type(model).from_parts(model.method, Parts(parts.arrays, {"vocabulary": paused}), model.training)
     tokenized = []
 
     def second() -> None:
-        slow.other.wait(1)
+        assert paused.reading.wait(60)
         tokenized.append(shared.tokenize("new york"))
-        slow.done.set()
+        paused.tokenized.set()
 
     thread = threading.Thread(target=second)
     thread.start()

@@ -309,6 +309,11 @@ def test_real_weights_with_new_settings(tmp_path: Path) -> None:
         ("2_Dense/config.json", {"activation_function": "torch.nn.Linear"}, "unsupported_architecture", {}),
         ("2_Dense/config.json", {"activation_function": "torch.nn.GLU"}, "unsupported_architecture", {}),
         ("2_Dense/config.json", {"module_input_name": "token_embeddings"}, "unsupported_architecture", {}),
+        ("2_Dense/config.json", {"in_features": 9}, "damaged_model", {"name": "in_features", "got": 9, "actual": DIM}),
+        ("2_Dense/config.json", {"out_features": 7}, "damaged_model", {"name": "out_features", "got": 7, "actual": 8}),
+        ("2_Dense/config.json", {"bias": False}, "damaged_model", {"name": "bias", "got": False, "actual": True}),
+        ("sentence_bert_config.json", {"max_seq_length": "20"}, "damaged_model", {"got": "20"}),
+        ("sentence_bert_config.json", {"max_seq_length": 0}, "damaged_model", {"got": 0}),
         ("config_sentence_transformers.json", [], "damaged_model", {}),
         ("config_sentence_transformers.json", {"prompts": ["a"]}, "damaged_model", {"option": "prompts"}),
         ("config_sentence_transformers.json", {"prompts": {"a": 1}}, "damaged_model", {"option": "prompts"}),
@@ -333,6 +338,30 @@ def test_misshapen_modules_are_refused(shape: tuple[int, ...], make: Make) -> No
     save_file({"linear.weight": torch.full((8, DIM), torch.nan)}, str(folder / "2_Dense" / "model.safetensors"))
     with refuses("damaged_model", array="linear.weight"):
         firth.load(folder)
+
+
+def test_texts_cut_at_the_left_are_refused(make: Make) -> None:
+    """Firth cuts long texts at the right only."""
+    folder = make(Pooling(DIM))
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "truncation_side": "left"}))
+    with refuses("unsupported_architecture", name="truncation_side", got="left"):
+        firth.load(folder)
+
+
+@pytest.mark.parametrize("module", ["Transformer", "Pooling", "Dense"])
+def test_modules_of_other_packages_are_refused(module: str, make: Make) -> None:
+    """They may compute anything, whatever their name."""
+    folder = make(Pooling(DIM), Dense(DIM, 8))
+    modules = json.loads((folder / "modules.json").read_text())
+    for entry in modules:
+        if entry["type"].endswith(f".{module}"):
+            entry["type"] = f"custom_modules.{module}"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(firth.FirthError) as error:
+        firth.load(folder)
+    assert error.value.code == "unsupported_architecture"
+    assert f"custom_modules.{module}" in error.value.values["kinds"]
 
 
 def test_unknown_prompts_are_refused(make: Make) -> None:

@@ -340,7 +340,7 @@ def test_the_layout_of_older_sentence_transformers(model, copied):
     [
         (
             "modules.json",
-            lambda modules: [*modules, {**modules[2], "type": "x.WordWeights"}],
+            lambda modules: [*modules, {**modules[2], "type": "sentence_transformers.models.WordWeights"}],
             "unsupported_architecture",
             {"kinds": "Transformer, Pooling, Normalize, WordWeights"},
         ),
@@ -360,11 +360,14 @@ def test_unsupported_sentence_transformers_folders_are_refused(copied, file, cha
         firth.load(copied)
 
 
+DENSE = "sentence_transformers.models.Dense"
+
+
 def test_a_dense_without_valid_weights_is_refused(model, copied, tmp_path):
-    rewrite(copied / "modules.json", lambda given: [*given[:2], {**given[1], "path": "2_Dense", "type": "x.Dense"}])
+    rewrite(copied / "modules.json", lambda given: [*given[:2], {**given[1], "path": "2_Dense", "type": DENSE}])
     (copied / "2_Dense").mkdir()
     identity = "torch.nn.modules.linear.Identity"
-    config = {"in_features": 384, "out_features": 2, "bias": True, "activation_function": identity}
+    config = {"in_features": 384, "out_features": 2, "activation_function": identity}
     (copied / "2_Dense/config.json").write_text(json.dumps(config))
     with refuses("unsafe_pickle", folder=copied / "2_Dense", parent=copied):
         firth.load(copied)

@@ -97,7 +97,7 @@ def test_parts_of_an_array_write_the_same_bytes(folder):
     assert sorted(records) == [f"{n:05d}" for n in range(91) if n % 3 != 1]
     assert rows == 100 * 60 + 3
     result = embed(folder, "array")
-    assert result.exit_code == 0 and "61 shards exist already" in result.stderr
+    assert result.exit_code == 0 and "61 shards are already finished" in result.stderr
     assert same_as_alone(folder, "array")
 
 
@@ -129,7 +129,7 @@ def test_a_killed_driver_resumes_with_another_cluster(folder):
     done = [f"part-{path.stem}" for path in records.glob("*.json")]
     assert 2 <= len(done) < 91
     result = embed(folder, "killed")
-    assert result.exit_code == 0 and f"{len(done)} shards exist already" in result.stderr
+    assert result.exit_code == 0 and f"{len(done)} shards are already finished" in result.stderr
     times = {path.stem: path.stat().st_mtime_ns for path in (folder / "killed").glob("part-*")}
     assert all(times[name] == kept[name] for name in done) and same_as_alone(folder, "killed")
 

@@ -240,7 +240,6 @@ def test_what_a_killed_worker_left_is_removed(tmp_path):
 
 def devices(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> None:
     (folder / f"devices-{parameters['number']}").write_text(os.environ.get("CUDA_VISIBLE_DEVICES", "all"))
-    time.sleep(0.05)
 
 
 @pytest.mark.parametrize(

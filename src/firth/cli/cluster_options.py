@@ -27,7 +27,7 @@ def cluster_flags(function: Function) -> Function:
     return function
 
 
-shard_flag = click.option("--shard", metavar="I/N", help="Only the I-th of N parts, as in an array of jobs: 3/64.")
+shard_flag = click.option("--shard", metavar="I/N", help="Compute only part I of N, for a job array, as in 3/64.")
 
 
 def given_cluster(values: Mapping[str, Any], has_shards: bool) -> Cluster:

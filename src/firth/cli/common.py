@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -34,6 +35,13 @@ k_option = click.option("-k", type=int, default=10, show_default=True, help="How
 metric_option = click.option("--metric", type=click.Choice(METRICS), default="cosine", show_default=True)
 table_option = click.option(
     "--table", metavar="NAME", help="A table of the model, such as users or tags; the default is its main table."
+)
+subwords_option = click.option(
+    "--subwords",
+    type=click.Choice(("mean", "first", "last")),
+    default="mean",
+    show_default=True,
+    help="How the vectors of the subwords of a word are combined.",
 )
 restrict_option = click.option("--restrict", type=int, metavar="N", help="Only the N most frequent words.")
 
@@ -101,7 +109,9 @@ def open_local(folder: Path) -> Model:
         )
     if folder.is_file() and not is_model_file(path):
         raise FirthError(
-            "wrong_input", "{path} is a file; a model folder, or a model of fastText or GGUF, is needed.", path=path
+            "wrong_input",
+            "{path} is not a model. Expected a model folder, a fastText model (.bin, .ftz) or GGUF.",
+            path=path,
         )
     return load(folder)
 
@@ -297,3 +307,15 @@ def print_fields(fields: Mapping[str, Any]) -> None:
     width = max(map(len, shown), default=0)
     for name, value in shown.items():
         click.echo(f"{name:<{width}}  {f'{value:,}' if isinstance(value, int) else value}")
+
+
+@contextlib.contextmanager
+def open_output(output: str | None) -> Iterator[IO[str]]:
+    """Open the output file, which is complete or not written at all; None is standard output."""
+    from firth.core.storage import new_file
+
+    if output is None:
+        yield sys.stdout
+        return
+    with new_file(as_path(output)) as work, work.open("w", encoding="utf-8") as file:
+        yield file

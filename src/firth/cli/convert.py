@@ -93,13 +93,7 @@ def command(
     is_complete = is_model and format is None and table is None
     model = open_model(source) if is_complete and suffix in (".bin", ".ftz") else None
     if model is not None and (isinstance(model, WritesFastText) or suffix == ".ftz"):
-        if dtype != "float32":
-            raise FirthError(
-                "conflicting_options",
-                "A fastText model has float32 vectors, or quantized ones in .ftz. --dtype {dtype} needs .safetensors.",
-                dtype=dtype,
-            )
-        size, error = export_model(model, output, settings)
+        size, error = export_fasttext(model, output, settings, dtype)
         lost = "" if error is None else f", quantized with a relative squared error of {error:.2%}"
         return report(f"a fastText model of {size:,} bytes in {target}{lost}", bytes=size, error=error)
     if settings:
@@ -113,6 +107,17 @@ def command(
     vectors = open_vectors(source, table)
     write_vectors(vectors, target, format, STORAGE[dtype])
     return report(f"{len(vectors):,} vectors of {vectors.dim} in {target}", rows=len(vectors), dim=vectors.dim)
+
+
+def export_fasttext(model: Model, output: AnyPath, settings: dict[str, Any], dtype: str) -> tuple[int, float | None]:
+    """Write a model as a fastText file; return its bytes and the quantization error."""
+    if dtype != "float32":
+        raise FirthError(
+            "conflicting_options",
+            "A fastText model has float32 vectors, or quantized ones in .ftz. --dtype {dtype} needs .safetensors.",
+            dtype=dtype,
+        )
+    return export_model(model, output, settings)
 
 
 def export_model(model: Model, output: AnyPath, settings: dict[str, Any]) -> tuple[int, float | None]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import click
 
@@ -16,6 +14,7 @@ from firth.cli.common import (
     dash_is_stdout,
     data_options,
     json_flag,
+    open_output,
     print_fields,
     print_json,
     print_table,
@@ -86,18 +85,6 @@ def write_documents(output: str | None, documents: Iterable[tuple[str, str]]) ->
             file.write(row + "\n")
             count += 1
     return count
-
-
-@contextlib.contextmanager
-def open_output(output: str | None) -> Iterator[IO[str]]:
-    """Open the output file, which is complete or not written at all; None is standard output."""
-    from firth.core.storage import new_file
-
-    if output is None:
-        yield sys.stdout
-        return
-    with new_file(as_path(output)) as work, work.open("w", encoding="utf-8") as file:
-        yield file
 
 
 @command.command()

@@ -72,8 +72,8 @@ SHARD_ROWS = 65536
     "--smoothing",
     type=float,
     metavar="A",
-    help="Weight words by A/(A+frequency), such as 0.001, so that rare words count more; 0 = off. By default the "
-    "model's own (firth pooling --smoothing).",
+    help="Weight each word by A/(A+frequency), so that rare words count more, for example 0.001; 0 = off. By default "
+    "as stored in the model (firth pooling --smoothing).",
 )
 @pooling_flags
 @prompt_flag("the model's default prompt")
@@ -86,7 +86,7 @@ def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool,
     """Embed the texts of DATA, one row per line or record; - reads standard input.
 
     Vectors in a folder are written as shards, by several workers with --cluster, and the same command resumes an
-    interrupted run. Parts of an array of jobs (--shard) are completed by the command without --shard. A table model
+    interrupted run. After a job array (--shard), the command without --shard completes the folder. A table model
     takes a table (csv, tsv, jsonl, Parquet) and writes one vector per row.
     """
     from firth.data.corpus import Corpus

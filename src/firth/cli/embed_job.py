@@ -46,7 +46,7 @@ class ShardTask(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """The job with the shards that the record does not have as finished, and what the record has."""
+    """A job for the unfinished shards, and what is recorded of the finished ones."""
 
     job: Job
     recorded: dict[int, shards.Counts]
@@ -55,7 +55,7 @@ class Prepared(NamedTuple):
 
 
 def embed_to_shards(task: ShardTask, cluster: Cluster) -> Counter[str]:
-    """Embed the missing shards, and return the counts; those of its own shards for a part of an array of jobs."""
+    """Embed the missing shards and return the counts; a task of a job array returns those of its own shards."""
     if task.rows < 1:
         raise FirthError("too_few", "--shard-rows must be at least 1; got {got}.", got=task.rows)
     if world_size() > 1:
@@ -107,7 +107,7 @@ def numbered(counts: Mapping[str, shards.Counts]) -> dict[int, shards.Counts]:
 
 
 def prepare(task: ShardTask, cluster: Cluster) -> Prepared:
-    """Find the shards, and compare the folder with them."""
+    """Divide the texts into shards, and read which of them the folder has."""
     if not isinstance(task.model, EmbedsTexts):
         raise does_not_embed(task.model, task.path)
     folder = task.folder.absolute()
@@ -120,7 +120,7 @@ def prepare(task: ShardTask, cluster: Cluster) -> Prepared:
         "data": parts.fingerprint,
         "options": options,
         "kind": task.kind,
-        "rows a shard": task.rows,
+        "rows per shard": task.rows,
     }
     remember(task, model)
     pieces = list(parts.parts(task.rows))
@@ -165,7 +165,7 @@ def resume_notes(job: Job, recorded: shards.Recorded) -> list[tuple[str, str]]:
         names = ", ".join(recorded.lost)
         notes.append(("lost_shards", f"Missing or damaged shards are embedded again: {names}."))
     if done := len(recorded.shards) + len(job.finished()):
-        notes.append(("resumed", f"{done:,} shards exist already; resuming with the others."))
+        notes.append(("resumed", f"{done:,} shards are already finished; embedding the others."))
     return notes
 
 

@@ -44,7 +44,8 @@ def command(path: str, folder: str, overwrite: bool, as_json: bool, **values: An
         write_smoothed(model, path, folder, values["smoothing"], overwrite, as_json)
         return
     if not isinstance(model, PoolsTokens):
-        raise unsupported(model, path, "has no pooling", "bert models have; models of words take --smoothing.")
+        advice = "Choose a bert model, or pass --smoothing for a model of words."
+        raise unsupported(model, path, "has no pooling", advice)
     changed = model.with_pooling(**settings)
     choice = None
     if values["choose"]:
@@ -87,7 +88,7 @@ def write_smoothed(model: Model, path: str, folder: str, smoothing: float, overw
     from firth.core.model import AveragesWords
 
     if not isinstance(model, AveragesWords):
-        raise unsupported(model, path, "does not average word vectors, and --smoothing does not apply to it")
+        raise unsupported(model, path, "does not average word vectors, so --smoothing does not apply to it")
     model.with_smoothing(smoothing).save(folder, overwrite=overwrite)
     if as_json:
         print_json({"folder": folder, "smoothing": smoothing})

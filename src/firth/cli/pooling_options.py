@@ -70,7 +70,7 @@ def given_prompt(model: Model, path: str, name: str | None) -> dict[str, str]:
     if name is None:
         return {}
     if not isinstance(model, PoolsTokens):
-        raise unsupported(model, path, "has no prompts, and --prompt does not apply to it")
+        raise unsupported(model, path, "has no prompts, so --prompt does not apply to it")
     model.sentence.prompt(name)
     return {"prompt": name}
 

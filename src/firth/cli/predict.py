@@ -134,7 +134,8 @@ def next_sentences(
     else:
         raise FirthError(
             "missing_option",
-            "{path} predicts whether a text follows another: give pairs, as a table with {option}, or as --pair.",
+            "{path} predicts whether one text follows another, so it needs pairs. Pass a table with {option}, or one "
+            "pair with --pair.",
             path=path,
             option="--other COLUMN",
         )

@@ -95,7 +95,11 @@ def model_path(index: Index | PostgresIndex, given: str | None) -> str:
             "missing_model", "The index does not store the path of its model. Give --model PATH, or use --mode words."
         )
     if given is None and is_url(path):  # an index may come from someone else, and names no address to connect to
-        raise FirthError("missing_model", "The model of the index is at {path}. Pass --model {path}.", path=path)
+        raise FirthError(
+            "missing_model",
+            "The model of the index is at a URL, which is opened only if you name it. Pass --model {path}.",
+            path=path,
+        )
     if not as_path(path).exists():
         raise FirthError("not_found", "There is no model at {path}. Give --model PATH, or use --mode words.", path=path)
     return str(path)

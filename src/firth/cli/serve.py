@@ -50,7 +50,7 @@ address_options = add_flags(ADDRESS_OPTIONS)  # `firth studio` has them too
 @click.option(
     "--prompt",
     metavar="NAME",
-    help="Name of the models' prompt for requests that name none, such as query; by default each model's own.",
+    help="Prompt for requests that name none, such as query; by default each model's own.",
 )
 @click.option("--quiet", is_flag=True, help="Log only errors, not every request.")
 @address_options

@@ -31,6 +31,7 @@ from firth.core.storage import (
 from firth.work.worker import RECORDS
 
 RECORD = "embedding.json"
+OLD_NAMES = {"rows a shard": "rows per shard"}  # in records of earlier versions
 
 SHARD = re.compile(r"part-\d{5,}\.")
 TEMPORARY = re.compile(rf"\.(part|embedding)[-.]|{re.escape(RECORDS)}$")  # of an unfinished run
@@ -70,7 +71,7 @@ def read_record(folder: AnyPath, identity: Mapping[str, Any]) -> Recorded:
         write_record(folder, identity, {}, 0)
         return Recorded({}, [], False)
     record = read_json(folder / RECORD)
-    recorded = record.get("identity") or {}
+    recorded = {OLD_NAMES.get(name, name): value for name, value in (record.get("identity") or {}).items()}
     if recorded != identity:
         different = [name for name, value in identity.items() if recorded.get(name) != value]
         raise FirthError(
@@ -120,7 +121,7 @@ def total_counts(shards: Iterable[Counts]) -> Counter[str]:
 
 @contextlib.contextmanager
 def locked(folder: AnyPath, shared: bool) -> Iterator[None]:
-    """Create and lock a folder of shards; with `shared`, the other parts of an array of jobs may write to it too.
+    """Create and lock a folder of shards; with `shared`, the other tasks of a job array may write to it too.
 
     The lock is released when the process ends. There are no locks at URLs, where commands with the same identity write
     the same files, and others are refused by the record.

@@ -60,11 +60,11 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
     flags = [flag_of(option, "Method options") for option in options_of(method)]
     flags += [flag_of(option, "Run settings") for option in run_settings(method)]
     flags += [Flag([flag], section="Data", **settings) for flag, settings in file_flags(method.data.file_options)]
-    taken = {flag.name for flag in flags}
+    flag_names = {flag.name for flag in flags}
     flags += [Flag([f"--{task}"], metavar="FILE", section="Task", help=text) for task, text in TASKS.items()]
     layouts = click.Choice(("auto", "labels", "communities"))
     flags += [Flag(["--node-layout"], type=layouts, default="auto", section="Task", help="What a line of --nodes is.")]
-    texts = {column: text for column, text in COLUMNS.items() if column not in taken}
+    texts = {column: text for column, text in COLUMNS.items() if column not in flag_names}
     flags += [Flag([f"--{column}"], metavar="NAME", section="Task", help=text) for column, text in texts.items()]
     tries = "An option to vary: NAME=A,B,C, NAME=LOW:HIGH, or NAME for a range around its default; repeatable. "
     return MethodCommand(

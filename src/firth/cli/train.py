@@ -291,7 +291,7 @@ def print_result(trained: Trained[Model], as_json: bool, text_pairs: bool) -> No
             "agreement": f"{metrics['agreement']:.3f}" if "agreement" in metrics else None,
             "automatic": join_values(metrics.get("automatic", {})),
             **{f"dev {name}": f"{metrics[name]:.4f}" for name in SCORES if name in metrics},
-            **held_out_fields(metrics.get("held_out_score")),
+            **held_out_fields(trained.model),
             **{
                 name: f"{metrics[metric]:.1%} right, held out" if metric in metrics else None
                 for name, metric in (("masked tokens", "masked_accuracy"), ("next sentence", "next_accuracy"))
@@ -317,16 +317,19 @@ def join_values(values: dict[str, Any]) -> str:
     return ", ".join(f"{name} {shown(value)}" for name, value in values.items())
 
 
-def held_out_fields(score: dict[str, Any] | None) -> dict[str, str]:
-    """Return the score on held-out rows beside the scores of the baselines."""
+def held_out_fields(model: Model) -> dict[str, str]:
+    """Return the score on held-out rows beside the scores of the baselines, or that there were too few rows for it."""
+    from firth.training.baselines import MIN_HELD_OUT_ROWS
+
+    score = model.training.get("held_out_score")
     if not score:
-        return {}
+        supervised = model.method.data.has_labels and getattr(model.method, "held_out", 0)
+        return {"held out": "no rows, so the model was not evaluated"} if supervised else {}
     fewer = f" (trained on {score['baseline_rows']:,} rows)" if "baseline_rows" in score else ""
     baselines = ", ".join(f"{name} {value:.4f}" for name, value in score["baselines"].items())
-    return {
-        "held out": f"{score['metric']} {score['score']:.4f} on {score['rows']:,} rows",
-        "baselines": baselines + fewer,
-    }
+    result = f"{score['metric']} {score['score']:.4f} on {score['rows']:,} rows"
+    few = f", too few to compare (less than {MIN_HELD_OUT_ROWS})" if "learned" not in score else ""
+    return {"held out": result + few, "baselines": baselines + fewer}
 
 
 def next_steps(model: Model, text_pairs: bool = False) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -24,15 +24,21 @@ def check_count(option: str, value: Any) -> int:
     return int(value)
 
 
-def check_choice(option: str, value: Any, choices: Sequence[str]) -> str:
+def check_share(option: str, value: float) -> None:
+    """Raise invalid_value unless the value is from 0 to 1."""
+    if not 0 <= value <= 1:
+        raise FirthError("invalid_value", "{option} must be from 0 to 1; got {got}.", option=option, got=value)
+
+
+def check_choice(option: str, value: Any, choices: Collection[str]) -> str:
     """Raise invalid_value unless the value is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise FirthError(
             "invalid_value",
-            "{option} must be one of {choices}; got {got:.80}.",
+            "{option} must be one of {choices}; got {got!r:.80}.",
             option=option,
             choices=", ".join(choices),
-            got=repr(value),
+            got=value,
         )
     return value
 

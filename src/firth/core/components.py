@@ -41,4 +41,12 @@ def principal_components(matrix: ArrayLike) -> Components:
     if directions.size:
         largest = np.abs(directions).argmax(axis=1)
         directions *= np.where(directions[np.arange(len(directions)), largest] < 0, -1.0, 1.0)[:, None]
-    return Components(mean, directions, singular_values**2 / (len(rows) - 1))
+    with np.errstate(over="ignore"):
+        variances = singular_values**2 / (len(rows) - 1)
+    if not np.isfinite(variances).all():
+        raise FirthError(
+            "out_of_range",
+            "PCA cannot square numbers as large as {got:g}. Scale the columns first (firth.Standardize).",
+            got=float(np.abs(rows).max()),
+        )
+    return Components(mean, directions, variances)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core.errors import FirthError
+from firth.core.arguments import check_choice
 from firth.core.extras import missing_package
 
 HEADS = ("logistic", "ridge", "mlp")
@@ -33,14 +33,7 @@ def new_head(head: str, regularization: float = 1.0) -> Any:
         from sklearn.preprocessing import StandardScaler
     except ImportError:
         raise missing_package("Features need", "scikit-learn", "sklearn") from None
-    if head not in HEADS:
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option="head",
-            choices=", ".join(HEADS),
-            got=head,
-        )
+    check_choice("head", head, HEADS)
     if head == "logistic":
         return make_pipeline(StandardScaler(), LogisticRegression(C=1 / regularization, max_iter=STEPS))
     if head == "ridge":

@@ -43,6 +43,8 @@ class Method(ABC):
     in_processes: ClassVar[bool] = False
     #: What `fit` computes on the workers of `Run.cluster`, as the help shows it. Empty: it refuses a cluster.
     distributed: ClassVar[str] = ""
+    #: Whether those workers train copies of its tables, so that the model depends on their number.
+    trains_copies: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -115,12 +117,11 @@ def check_cluster(method: Method, run: Run) -> None:
     if run.cluster and not method.distributed:
         raise FirthError(
             "unsupported_cluster",
-            "{method} runs in this process and cannot use cluster={cluster}. Leave out cluster; its help says what a "
-            "method computes on a cluster.",
+            "{method} has nothing to compute on a cluster; got cluster={cluster}. Omit it, to train in this process.",
             method=type(method).__name__,
             cluster=run.cluster,
         )
-    if run.workers and not run.cluster:
+    if run.workers and not run.cluster and not method.trains_copies:
         raise FirthError(
             "missing_option",
             "{option} needs {missing} too, which says where the workers run: processes or ray.",
@@ -150,18 +151,23 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
         if self.in_processes and run.cluster:
             raise FirthError(
                 "unsupported_cluster",
-                "{method}.fit runs in this process and cannot use cluster={cluster}, which is for firth train and "
-                "firth finetune. In Python, start processes with torchrun or Ray Train; each calls fit.",
+                "{method}.fit trains in this process; only firth train and firth finetune use cluster={cluster}. In "
+                "Python, start the processes with torchrun or Ray Train; each calls fit.",
                 method=type(self).__name__,
                 cluster=run.cluster,
             )
         if self.in_processes and run.workers:
             raise FirthError(
                 "conflicting_options",
-                "fit runs in this process; workers={workers} is for the commands firth train and firth finetune. In "
-                "Python, start processes with torchrun or Ray Train; each calls fit.",
+                "fit trains in this process; only firth train and firth finetune use workers={workers}. In Python, "
+                "start the processes with torchrun or Ray Train; each calls fit.",
                 workers=run.workers,
             )
+        if self.trains_copies and run.workers > 1 and not run.cluster:
+            run = replace(run, cluster="processes")
+            data, settings = (*data[:1], *data[2:]), {**settings, "run": run}
+            if len(data) > 1:  # start
+                data, settings = data[:1], {**settings, "start": data[1]}
         self.check_run(run)
         model = fit(self, *data, **settings)
         start = settings.get("start", data[2] if len(data) > 2 else None)

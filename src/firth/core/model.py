@@ -530,6 +530,22 @@ class Recommends(Protocol):
 
 
 @runtime_checkable
+class Explores(Recommends, Protocol):
+    """Recommends with the uncertainty about a user: `recommend` and `recommend_for` take `explore` and `seed`."""
+
+    def uncertainty(self, histories: Sequence[History]) -> NDArray[np.float32]:
+        """Return the standard deviations of the codes of these histories."""
+
+
+@runtime_checkable
+class StartsCold(Recommends, Protocol):
+    """Recommends new items, and to new users, by their features: `recommend_for` takes `features`."""
+
+    def with_items(self, features: Any) -> Any:
+        """Return the model with new items, whose vectors are computed from their features."""
+
+
+@runtime_checkable
 class Rates(Protocol):
     """Predicts ratings."""
 

@@ -39,6 +39,8 @@ METHODS = {
     "multdae": "firth.recommenders.multdae:MultDAE",
     "multvae": "firth.recommenders.multvae:MultVAE",
     "rating_factors": "firth.recommenders.rating_factors:RatingFactors",
+    "sequence_recommender": "firth.recommenders.sequence_recommender:SequenceRecommender",
+    "two_tower": "firth.recommenders.two_tower:TwoTower",
     "autoencoder": "firth.tables.autoencoder:Autoencoder",
     "binary": "firth.tables.binary:Binary",
     "minmax": "firth.tables.minmax:MinMax",

@@ -51,8 +51,8 @@ def refuse_url(path: Path) -> None:
     if rest and URL.fullmatch(f"{scheme}://"):
         raise FirthError(
             "unsafe_output",
-            "{url} is a URL, and this output must be on this machine: it is locked, resumed or appended to while it is "
-            "written. Write it to a local path, and copy it when it is finished.",
+            "{url} is a URL, but this output must be a local path, because it is locked, resumed or appended to while "
+            "it is written. Write it locally, and copy it when it is finished.",
             url=f"{scheme}://{rest}",
         )
 
@@ -73,7 +73,7 @@ class Status(NamedTuple):
 class RemotePath:
     """A file or folder at a URL, with the methods of `pathlib.Path` that readers use. It can be pickled.
 
-    What a listing said of the path is kept, so that reading thousands of files asks for each only once.
+    What a listing says about a path is kept, so that reading thousands of files needs no request for each.
     """
 
     __slots__ = ("_known", "url")
@@ -241,7 +241,7 @@ class RemotePath:
     # ---- reading and writing ----
 
     def open(self, mode: str = "rb", buffering: int = -1) -> Any:
-        """Open for reading in binary mode. Without buffering, each read is one request for a range of bytes."""
+        """Open for reading in binary mode. Unbuffered, each read is one range request."""
         assert mode == "rb", mode
         with explained(self):
             filesystem, path = self.location
@@ -363,13 +363,13 @@ def pattern_of(glob: str) -> str:
 def check_bucket(path: RemotePath, filesystem: Any) -> None:
     """Refuse a bucket that does not exist."""
     bucket = path.pure.parts[1]
-    with contextlib.suppress(OSError):  # whether it exists may be hidden from who may read files in it
+    with contextlib.suppress(OSError):  # reading files may be allowed where asking for the bucket is not
         if not information_of(filesystem.get_file_info(bucket)).kind:
             raise FirthError("not_found", "{path}: {reason}.", path=path.url, reason=REASONS["NO_SUCH_BUCKET"](path))
 
 
 def refresh(filesystem: Any) -> None:
-    """Let a store of fsspec forget the listings that it keeps."""
+    """Clear the listings that a store of fsspec caches."""
     store = getattr(getattr(filesystem, "handler", None), "fs", None)
     if store is not None:
         store.invalidate_cache()

@@ -80,7 +80,7 @@ def fetched_version(source: RemotePath, versions: Mapping[str, str]) -> Path:
             if not cached:
                 raise FirthError(
                     "unwritable_file",
-                    "{url} has to be copied to the cache folder {folder}, which cannot be written. Set FIRTH_CACHE to "
+                    "{url} must be copied to the cache folder {folder}, which is not writable. Set FIRTH_CACHE to "
                     "another folder.",
                     url=source.url,
                     folder=cache.cache_folder(),
@@ -117,7 +117,7 @@ def versions_of(source: RemotePath) -> dict[str, str]:
 
 
 def file_at(source: RemotePath, name: str, versions: Mapping[str, str]) -> RemotePath:
-    """A file of a folder, or the file itself with what belongs to it."""
+    """Return the path of a listed file: inside a folder, or beside a single file."""
     return source.with_name(name) if source.name in versions else source / name
 
 
@@ -145,7 +145,7 @@ def mismatch(source: RemotePath, name: str) -> FirthError:
     """Return the error for a file whose hash is not the one in config.json."""
     return FirthError(
         "hash_mismatch",
-        "{path} does not fit config.json: the model is being replaced, its upload was interrupted, or it was damaged. "
+        "{path} does not match config.json: the model is being replaced, its upload was interrupted, or it is damaged. "
         "Try again when the upload has ended, or save the model again.",
         path=f"{source}/{name}",
     )
@@ -157,7 +157,12 @@ def download(source: RemotePath, versions: Mapping[str, str], target: Path) -> N
     for name in versions:
         path = target.parent / name if source.name in versions else target / name
         if ".." in path.parts:
-            raise FirthError("wrong_input", "{url} has a file named {name}.", url=source.url, name=name)
+            raise FirthError(
+                "wrong_input",
+                "{url} has a file named {name}, which cannot be copied into a folder. Rename it.",
+                url=source.url,
+                name=name,
+            )
         path.parent.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256()
         with file_at(source, name, versions).open("rb", buffering=0) as remote, path.open("wb") as file:
@@ -174,7 +179,7 @@ def download(source: RemotePath, versions: Mapping[str, str], target: Path) -> N
 
 
 def json_of(path: Path) -> Any:
-    """The document of a file; None if it is not JSON, which who opens the folder reports."""
+    """The content of a JSON file; None if it is not valid, which is reported when the folder is opened."""
     try:
         return json.loads(path.read_bytes())
     except ValueError:

@@ -1,4 +1,4 @@
-"""Object stores: pyarrow's client of S3, stores of fsspec for other schemes, and what they refuse as a FirthError."""
+"""Object stores: pyarrow's S3 client, fsspec for other schemes, and their errors as a FirthError."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def s3_endpoint() -> str | None:
 
 
 def s3_settings() -> tuple[str | None, ...]:
-    """What the environment says of S3; another environment gets another client."""
+    """The S3 settings of the environment; a change of them needs a new client."""
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     return (s3_endpoint(), region, str(os.getpid()), *map(os.environ.get, SETTINGS))
 
@@ -93,7 +93,7 @@ def without_credentials() -> bool:
 
 @contextlib.contextmanager
 def explained(path: RemotePath, writing: bool = False) -> Iterator[None]:
-    """Report what a store refuses as a FirthError with the URL."""
+    """Raise the errors of a store as a FirthError with the URL."""
     try:
         yield
     except FirthError:

@@ -116,8 +116,8 @@ def check_importable(function: Any) -> None:
     if named is not function:
         raise FirthError(
             "invalid_tokenizer",
-            "The tokenizer {name!r} cannot be imported by other processes. Define it as a function of a module that "
-            "they have too, not in a script, in a function or as a lambda.",
+            "Other processes cannot import the tokenizer {name!r}. Define it at the top level of a module that they "
+            "have too, not in a script or notebook, inside a function or as a lambda.",
             name=name or repr(function),
         )
 
@@ -129,6 +129,11 @@ def loaded_model(path: str, version: Any, tokenizer: Tokenize | None = None) -> 
         model = _models.get(key) or load(path, tokenizer=tokenizer)
         check_tokenizer(model.method)
         keep_model(path, version, model)
+    return checked_embedder(model, path)
+
+
+def checked_embedder(model: Model, path: str) -> EmbedsTexts:
+    """Return the model; raise unsupported_model unless it embeds texts."""
     if not isinstance(model, EmbedsTexts):
         raise FirthError(
             "unsupported_model",

@@ -111,7 +111,7 @@ def train_to_url(
             "other_run",
             "{folder} contains another model ({reason}). Choose another folder, or overwrite it (--overwrite).",
             folder=folder,
-            reason="of another command or other data",
+            reason="trained by another command or on other data",
         )
     model = method.fit(data, run, start)
     if is_first_process():
@@ -242,7 +242,7 @@ def check_target(folder: Path, identity: dict[str, Any], overwrite: bool) -> Non
 
 
 def is_part(path: Path, listed: Set[Path]) -> bool:
-    """Whether a file or folder may belong to a model; --overwrite must not delete others. `listed` are certain."""
+    """Whether a file or folder may belong to a model, so that --overwrite may delete it. Those in `listed` do."""
     if path.is_dir():  # a part with files of its own, such as the pooling or the base of a linear model
         files = {file for file in path.rglob("*") if not file.is_dir()}
         return bool(files) and (files <= listed or {*path.iterdir()} == {path / CONFIG})

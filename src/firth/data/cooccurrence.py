@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.arguments import check_choice
 from firth.core.errors import FirthError
 from firth.core.notebook import ShowsRows
 from firth.core.remote import as_path
@@ -392,15 +393,3 @@ def create_file(path: Path) -> Iterator[int]:
 def map_array(path: Path, dtype: Any) -> NDArray[Any]:
     """Memory-map a file as an array; an empty file gives an empty array."""
     return np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.zeros(0, dtype=dtype)
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the choices."""
-    if value not in choices:
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option=name,
-            choices=", ".join(choices),
-            got=value,
-        )

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from firth.core.arguments import check_choice
 from firth.core.data import Data
 from firth.core.errors import FirthError
 from firth.core.remote import AnyPath, RemotePath, as_path, is_url
@@ -70,14 +71,7 @@ class Corpus(Data):
         tags: str | Sequence[str] = (),
         fields: Sequence[str] = (),
     ) -> None:
-        if unit not in UNITS:
-            raise FirthError(
-                "invalid_value",
-                "{option} must be one of {choices}; got {got!r}.",
-                option="Corpus.unit",
-                choices=", ".join(UNITS),
-                got=unit,
-            )
+        check_choice("Corpus.unit", unit, UNITS)
         if not sources:
             raise FirthError(
                 "missing_option",

@@ -40,7 +40,7 @@ FOLDER = "corpus"  # in the records of the output: what was found
 
 
 class Piece(NamedTuple):
-    """Consecutive documents of one file: `rows` documents behind the first `skipped` after `start`."""
+    """Consecutive documents of one file: `rows` documents, beginning `skipped` documents after `start`."""
 
     path: str
     name: str  # as the user gave it, for keys
@@ -81,7 +81,7 @@ class CorpusParts:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """How the pieces are read, for `read_pieces`: JSON."""
+        """How `PieceReader` has to read the pieces, as JSON."""
         return {**reading_of(self.corpus), "several": len(self.files) > 1}
 
 
@@ -97,7 +97,7 @@ def reading_of(corpus: Corpus) -> dict[str, Any]:
 
 
 class PieceSource(FileSource):
-    """A file from the start of a piece on. Its documents have the numbers that they have in the whole corpus."""
+    """A file, read from the start of a piece. Documents keep their numbers in the whole corpus."""
 
     def __init__(self, piece: Piece, several: bool) -> None:
         super().__init__(as_path(piece.path))
@@ -139,7 +139,7 @@ def changed(piece: Piece, expected: str, got: str) -> FirthError:
     """Return the error for a file that does not have the documents that were counted."""
     return FirthError(
         "malformed_data",
-        "{path} was changed while it was read: expected {expected}; got {got}. Run the command again.",
+        "{path} changed while it was being read: expected {expected}; got {got}. Run the command again.",
         path=piece.path,
         expected=expected,
         got=got,
@@ -150,8 +150,8 @@ def changed(piece: Piece, expected: str, got: str) -> FirthError:
 
 
 def find_parts(corpus: Corpus, folder: AnyPath, cluster: Cluster, report: Report) -> CorpusParts:
-    """Count and hash the documents of a corpus of files. What is found is kept below `folder` until the output is
-    finished. The parts of an array of jobs share this work, and each one does what is missing in the end."""
+    """Count and hash the documents of a corpus of files. The result is kept below `folder` until the output is
+    finished. The tasks of a job array share this work; each one completes what is still missing."""
     files = [source for source in corpus.sources if isinstance(source, FileSource)]
     if len(files) < len(corpus.sources):
         raise FirthError(

@@ -1,4 +1,4 @@
-"""Shards of a corpus for counting: parts of files that workers read, whatever their number.
+"""Shards of a corpus for counting: parts of files, which do not depend on the number of workers.
 
 Text and JSON lines are cut at the ends of documents, Parquet between row groups; compressed files, csv and files that
 are one document are whole. Small files share a shard. A worker opens its shard as a `Corpus`.

@@ -17,6 +17,7 @@ from firth.core.report import Report
 from firth.data.shared_options import DEV_OPTION
 from firth.data.table import Table
 
+MAX_NUMBER = 1e30  # to predict: estimates are float32
 IMBALANCE = 10  # ratio of the largest to the smallest class that is reported
 
 
@@ -121,10 +122,8 @@ def labeled_rows(examples: Examples, report: Report, numbers: bool = False) -> t
             first = examples.table.row_number(rows[0])
             text = f"{len(rows):,} of {len(texts):,} rows have {what} and are left out; the first is row {first}."
             report.note(text, "rows_left_out")
-    if numbers and any(math.isinf(label) for label in labels):
-        raise FirthError(
-            "non_finite", "Column {column!r} must have finite numbers; found infinity.", column=examples.label
-        )
+    if numbers:
+        check_numbers(labels, examples.label)
     selected_rows = sorted(set(range(len(texts))) - set(unlabeled) - set(empty_texts))
     if not selected_rows:
         raise FirthError(
@@ -167,6 +166,21 @@ def report_label_balance(labels: Sequence[str], weighted: bool, report: Report) 
             "class_imbalance",
         )
     return sorted(counts, key=label_order)
+
+
+def check_numbers(values: Iterable[float], column: str) -> None:
+    """Refuse numbers to predict that are infinite, or larger than a float32 estimate can be."""
+    largest = max((abs(value) for value in values if not math.isnan(value)), default=0.0)
+    if math.isinf(largest):
+        raise FirthError("non_finite", "Column {column!r} must have finite numbers; found infinity.", column=column)
+    if largest > MAX_NUMBER:
+        raise FirthError(
+            "out_of_range",
+            "Column {column!r} must have numbers up to {limit:g}; got {got:g}. Scale it.",
+            column=column,
+            limit=MAX_NUMBER,
+            got=largest,
+        )
 
 
 def label_order(label: str) -> tuple[float, str]:

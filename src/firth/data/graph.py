@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.arguments import check_choice
 from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.data.corpus import Note
@@ -66,14 +67,7 @@ class Graph(Data):
         columns: Sequence[str] | None = None,
         keys: Iterable[Any] | None = None,
     ) -> None:
-        if layout not in LAYOUTS:
-            raise FirthError(
-                "invalid_value",
-                "{option} must be one of {choices}; got {got!r}.",
-                option="layout",
-                choices=", ".join(LAYOUTS),
-                got=layout,
-            )
+        check_choice("layout", layout, LAYOUTS)
         edges = edges_from(source, layout, columns, weighted, keys)
         #: The node keys, in order of first occurrence.
         self.keys: list[str] = edges.keys
@@ -277,7 +271,10 @@ def edge_row(edge: Any, number: int) -> tuple[Sequence[str], float | None]:
                 field="weight",
                 got=edge[2],
             )
-        weight = float(edge[2])
+        try:
+            weight = float(edge[2])
+        except OverflowError:  # an integer beyond the range of floats
+            weight = math.inf
     return [node_key(node, f"Edge {number:,}") for node in edge[:2]], weight
 
 

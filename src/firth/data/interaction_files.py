@@ -1,4 +1,4 @@
-"""Reads files and data frames of interactions into the columns user, item, weight and time."""
+"""Reads files and data frames of interactions into the columns user, item, weight, time and session."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ from firth.data.table_files import decimal_sign, read_json_lines, read_parquet, 
 #: Recognized column names. If user and item are not among them, columns are assigned by position.
 COLUMN_NAMES = {
     "user": ("user", "user_id", "userid", "customer", "customer_id", "customerid"),
-    "item": ("item", "item_id", "itemid", "product", "product_id", "productid", "sku"),
+    "item": ("item", "item_id", "itemid", "product", "product_id", "productid", "sku", "event"),
     "value": ("value", "rating", "weight", "count", "quantity", "qty"),
     "time": ("time", "timestamp"),
+    "session": ("session", "session_id", "sessionid", "visit", "visit_id"),
 }
-RequestedColumns = Mapping[str, str | None]  # user, item, value, time -> column name, None if not given
+POSITIONAL = ("user", "item", "value", "time")  # the columns that are recognized by position; a session never is
+KEYS = ("user", "item", "session")  # columns of keys, which are read as text
+RequestedColumns = Mapping[str, str | None]  # user, item, value, time, session -> column name, None if not given
 
 
 class Columns(NamedTuple):
@@ -42,6 +45,7 @@ class Columns(NamedTuple):
     time: Any = None
     where: str = "The data"
     first: int = 1  # the number of the first row in its file
+    session: Any = None
 
 
 def read_columns(source: str | os.PathLike[str], requested: RequestedColumns) -> Columns:
@@ -95,13 +99,13 @@ def separated_columns(path: AnyPath, data: bytes, form: str, requested: Requeste
     selected_columns = (
         select_columns(head, requested, str(path))
         if has_header
-        else dict(zip(COLUMN_NAMES, range(len(head)), strict=False))
+        else dict(zip(POSITIONAL, range(len(head)), strict=False))
     )
     names = [f"f{index}" for index in range(len(head))]
     reading = arrow.ReadOptions(
         column_names=names, skip_rows=int(has_header), block_size=min(max(len(data), 1), 2**31 - 1)
     )
-    texts = {names[index]: pa.string() for name, index in selected_columns.items() if name in ("user", "item")}
+    texts = {names[index]: pa.string() for name, index in selected_columns.items() if name in KEYS}
     converting = arrow.ConvertOptions(
         column_types=texts,
         include_columns=[names[index] for index in selected_columns.values()],
@@ -156,7 +160,7 @@ def occurs_only_in_header(head: Sequence[str], columns: Iterable[Any]) -> bool:
 
 
 def select_columns(names: Sequence[str], requested: RequestedColumns, where: str) -> dict[str, int]:
-    """Return the column index of the user, item, weight and time.
+    """Return the column index of the user, item, weight, time and session.
 
     Requested columns come first, then columns with recognized names. If no column is requested and user and item are
     not recognized, up to four columns are assigned in this order.
@@ -196,8 +200,8 @@ def select_columns(names: Sequence[str], requested: RequestedColumns, where: str
             where=where,
             available=", ".join(names) or "none",
         )
-    by_position = dict(zip(COLUMN_NAMES, range(len(names)), strict=False))
-    if len(names) > len(COLUMN_NAMES):
+    by_position = dict(zip(POSITIONAL, range(len(names)), strict=False))
+    if len(names) > len(POSITIONAL):
         raise FirthError(
             "unknown_column",
             "{where}: the {missing} columns are not known. Pass user=… and item=… (--user, --item), and value=… for "

@@ -1,4 +1,4 @@
-"""`Interactions`: user-item events with weights (or ratings) and times."""
+"""`Interactions`: user-item events with weights (or ratings), times and sessions, and features of users and items."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from firth.core.data import Data
 from firth.core.errors import FirthError
-from firth.data.interaction_files import Columns, frame_columns, read_columns, record_columns
-from firth.data.shared_options import INTERACTION_OPTIONS
-from firth.data.table import encode_distinct, text_of
+from firth.data.features import Features
+from firth.data.interaction_files import COLUMN_NAMES, Columns, frame_columns, read_columns, record_columns
+from firth.data.shared_options import FEATURE_OPTIONS, INTERACTION_OPTIONS
+from firth.data.table import Table, encode_distinct, text_of
 from firth.kernels.sparse import CSRMatrix
 
 SOURCES = (
@@ -31,18 +32,23 @@ class Events(NamedTuple):
     items: NDArray[np.int64]
     weights: NDArray[np.float32]
     times: NDArray[np.float64] | None
+    sessions: NDArray[np.int64] | None = None  # numbers of the sessions
 
 
 class Interactions(Data):
-    """User-item events (user, item, weight, time). The weight defaults to 1; times are optional.
+    """User-item events (user, item, weight, time, session). The weight defaults to 1; times and sessions are optional.
 
         Interactions("plays.tsv")                             # columns by name or by position
         Interactions("log.csv", user="who", item="song", value="plays")
         Interactions([("ann", "jazz"), ("ann", "soul", 3.0), ("bob", "jazz", 1.0, 1700000000)])
         Interactions(matrix)                                  # scipy.sparse; keys are the row and column numbers
+        Interactions("views.csv", session="visit", user_features="people.csv", item_features="songs.csv")
 
     Keys are text: 7, 7.0 and "7" are the same user, while 007 in a csv or text file is a different one. `users` are in
     order of first occurrence, `items` in order of decreasing popularity.
+
+    `user_features` and `item_features` are tables with a row per user or item. Their first column, or the one named
+    user or item, has the keys.
 
     The events of user u are `item_ids[starts[u]:starts[u + 1]]` with `weights` and `times`, sorted by time, or in
     source order if there are no times. A pair may occur several times: `summed()` adds up the weights, for implicit
@@ -52,7 +58,7 @@ class Interactions(Data):
     """
 
     noun = "set of interactions"
-    file_options = INTERACTION_OPTIONS
+    file_options = (*INTERACTION_OPTIONS, *FEATURE_OPTIONS)
 
     def __init__(
         self,
@@ -62,9 +68,17 @@ class Interactions(Data):
         item: str | None = None,
         value: str | None = None,
         time: str | None = None,
+        session: str | None = None,
+        user_features: Any = None,
+        item_features: Any = None,
     ) -> None:
-        requested = {"user": user, "item": item, "value": value, "time": time}
+        requested = {"user": user, "item": item, "value": value, "time": time, "session": session}
+        #: What is known about users and items beside their events, by key.
+        self.user_features = Features.of(user_features, COLUMN_NAMES["user"])
+        self.item_features = Features.of(item_features, COLUMN_NAMES["item"])
         if isinstance(source, Interactions):
+            self.user_features = self.user_features or source.user_features
+            self.item_features = self.item_features or source.item_features
             self._set_events(source.users, source.items, source.events())
         elif hasattr(source, "tocoo"):
             self._set_matrix(source)
@@ -72,9 +86,17 @@ class Interactions(Data):
             self._set_events(*column_events(columns_of(source, requested)))
 
     @classmethod
-    def from_events(cls, users: Sequence[str], items: Sequence[str], events: Events) -> Interactions:
+    def from_events(
+        cls,
+        users: Sequence[str],
+        items: Sequence[str],
+        events: Events,
+        user_features: Features | None = None,
+        item_features: Features | None = None,
+    ) -> Interactions:
         """Build interactions from arrays of user and item numbers and the keys of these numbers."""
         interactions = cls.__new__(cls)
+        interactions.user_features, interactions.item_features = user_features, item_features
         interactions._set_events(users, items, events)
         return interactions
 
@@ -92,6 +114,8 @@ class Interactions(Data):
         self.item_ids: NDArray[np.int32] = new_id[events.items[order]]
         self.weights: NDArray[np.float32] = np.ascontiguousarray(events.weights[order])
         self.times = None if events.times is None else events.times[order]
+        #: The session number of each event; None if the data has no session column.
+        self.sessions = None if events.sessions is None else events.sessions[order]
 
     def _set_matrix(self, matrix: Any) -> None:
         """Store the entries of a scipy.sparse matrix, sorted by row and item, so that `summed` need not sort.
@@ -116,11 +140,11 @@ class Interactions(Data):
         ordered.sort_indices()
         self.users, self.items = [str(row) for row in range(rows.shape[0])], [str(column) for column in rank.tolist()]
         self.starts, self.item_ids, self.weights = rows_of(ordered)
-        self.times = None
+        self.times = self.sessions = None
 
     def events(self) -> Events:
         """Return the events as arrays."""
-        return Events(self.user_ids(), self.item_ids.astype(np.int64), self.weights, self.times)
+        return Events(self.user_ids(), self.item_ids.astype(np.int64), self.weights, self.times, self.sessions)
 
     def user_ids(self) -> NDArray[np.int64]:
         """Return the user number of each event."""
@@ -145,6 +169,11 @@ class Interactions(Data):
         digest = hashlib.sha256(json.dumps([self.users, self.items]).encode())
         for array in (self.starts, self.item_ids, self.weights, self.times):
             digest.update(b"-" if array is None else np.ascontiguousarray(array).data)
+        if self.sessions is not None:
+            digest.update(np.ascontiguousarray(self.sessions).data)
+        for features in (self.user_features, self.item_features):
+            if features is not None:
+                digest.update(features.fingerprint().encode())
         return digest.hexdigest()
 
     def summed(self) -> CSRMatrix:
@@ -190,20 +219,75 @@ class Interactions(Data):
         return CSRMatrix(starts.astype(np.int64), ids[first], values.astype(np.float32))
 
     def histories(self) -> dict[str, dict[str, float]]:
-        """Return each user's items with their weights, as `latest` gives them, for evaluation."""
+        """Return each user's items in the order of their last events, with the weights that `latest` gives them."""
         rows = self.latest()
-        items = [self.items[id] for id in rows.columns.tolist()]
-        pairs = list(zip(items, rows.values.tolist(), strict=True))
+        order = self.by_last_event(rows)
+        items = [self.items[id] for id in rows.columns[order].tolist()]
+        pairs = list(zip(items, rows.values[order].tolist(), strict=True))
         bounds = rows.starts.tolist()
         return {key: dict(pairs[bounds[u] : bounds[u + 1]]) for u, key in enumerate(self.users)}
+
+    def by_last_event(self, rows: CSRMatrix) -> NDArray[np.intp]:
+        """Return an order of the pairs of `rows`, such as those of `latest`: by user, then by the pair's last event."""
+        width = len(self.items)
+        codes, first_of_reversed = np.unique((self.user_ids() * width + self.item_ids)[::-1], return_index=True)
+        last = len(self) - 1 - first_of_reversed
+        owners = np.repeat(np.arange(len(self.users)), np.diff(rows.starts))
+        return np.lexsort((last[np.searchsorted(codes, owners * width + rows.columns)], owners))
+
+    def sessions_of(self, gap: float) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """Return the order of the events by session, and the start of each session in it.
+
+        Sessions are those of the session column; without one, a gap of more than `gap` seconds between two events of a
+        user begins a new session (0: never). Without either, the whole history of a user is one session.
+        """
+        owners, order = self.user_ids(), np.arange(len(self))
+        begins = np.diff(owners, prepend=-1) != 0
+        if self.sessions is not None:  # sessions of a user may overlap in time, so their events are brought together
+            _, first, number = np.unique(
+                owners * (self.sessions.max(initial=0) + 1) + self.sessions, return_index=True, return_inverse=True
+            )
+            order = np.lexsort((order, first[number], owners))
+            begins = np.diff(first[number][order], prepend=-1) != 0
+        elif self.times is not None and gap > 0:
+            begins |= np.diff(self.times, prepend=-np.inf) > gap
+        return order, np.append(np.flatnonzero(begins), len(self)).astype(np.int64)
+
+    def with_featured(self) -> Interactions:
+        """Return the interactions with all users and items that have features, also those without events."""
+        sides = ((self.users, self.user_features), (self.items, self.item_features))
+        users, items = (list(dict.fromkeys([*keys, *(each.keys if each else ())])) for keys, each in sides)
+        return Interactions.from_events(users, items, self.events(), self.user_features, self.item_features)
+
+    def decayed(self, half_life: float) -> Interactions:
+        """Return the interactions with weights that halve every `half_life` seconds before the latest event."""
+        if self.times is None:
+            raise FirthError(
+                "missing_option", "half_life needs a {option} column in the data. Add one, or omit it.", option="time"
+            )
+        if not half_life > 0:
+            raise FirthError(
+                "invalid_value",
+                "{option} must be above {minimum}; got {got}.",
+                option="half_life",
+                minimum=0,
+                got=half_life,
+            )
+        ages = self.times.max(initial=-np.inf) - self.times
+        weights = (self.weights * np.exp2(-ages / half_life)).astype(np.float32)
+        events = self.events()._replace(weights=weights)
+        return Interactions.from_events(self.users, self.items, events, self.user_features, self.item_features)
 
     def take(self, events: NDArray[np.bool_]) -> Interactions:
         """Return the selected events; users and items without events are removed."""
         users, new_users = np.unique(self.user_ids()[events], return_inverse=True)
         items, new_items = np.unique(self.item_ids[events], return_inverse=True)
-        times = None if self.times is None else self.times[events]
-        selected_events = Events(new_users.astype(np.int64), new_items.astype(np.int64), self.weights[events], times)
-        return Interactions.from_events([self.users[u] for u in users], [self.items[i] for i in items], selected_events)
+        times, sessions = (None if each is None else each[events] for each in (self.times, self.sessions))
+        selected_events = Events(
+            new_users.astype(np.int64), new_items.astype(np.int64), self.weights[events], times, sessions
+        )
+        names = [self.users[u] for u in users], [self.items[i] for i in items]
+        return Interactions.from_events(*names, selected_events, self.user_features, self.item_features)
 
     def name_event(self, event: int) -> str:
         """Describe an event in an error message."""
@@ -236,6 +320,8 @@ def columns_of(source: Any, requested: Mapping[str, str | None]) -> Columns:
     """Return the columns of any supported source except matrices."""
     if isinstance(source, (str, os.PathLike)):
         return read_columns(source, requested)
+    if isinstance(source, Table):
+        return frame_columns(source.arrow(), requested, "The table")
     if hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "__arrow_c_stream__")):
         return frame_columns(source, requested, "The data frame")
     if isinstance(source, Mapping):
@@ -303,7 +389,8 @@ def column_events(columns: Columns) -> tuple[list[str], list[str], Events]:
     if columns.value is not None:
         weights = numbers_of(columns.value, "weight", columns).astype(np.float32)
     times = None if columns.time is None else times_of(columns.time, columns)
-    return user_keys, item_keys, check_weights(Events(users, items, weights, times), columns)
+    sessions = None if columns.session is None else encode_keys(columns.session, "session", columns)[1]
+    return user_keys, item_keys, check_weights(Events(users, items, weights, times, sessions), columns)
 
 
 def check_weights(events: Events, columns: Columns) -> Events:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from firth.core.errors import FirthError
+from firth.core.arguments import check_choice
 from firth.core.storage import saying_where
 from firth.data.streams import Ids, Stream, file_pieces, flat_pieces, write_all
 from firth.kernels.pairs import PairCounter, PairJoiner
@@ -46,18 +46,11 @@ def phrase_scores(
     min_count: int = MIN_COUNT,
 ) -> NDArray[np.float64]:
     """Return the score of each pair, from its count and the counts of its two words."""
+    check_choice("score", score, THRESHOLDS)
     by_chance = first.astype(np.float64) * second / total
     if score == "npmi":
         return np.asarray(np.log(pairs / by_chance) / -np.log(pairs / total))
-    if score == "word2phrase":
-        return np.asarray((pairs - min_count) / by_chance)
-    raise FirthError(
-        "invalid_value",
-        "{option} must be one of {choices}; got {got!r}.",
-        option="score",
-        choices=", ".join(THRESHOLDS),
-        got=score,
-    )
+    return np.asarray((pairs - min_count) / by_chance)  # word2phrase
 
 
 def find_phrases(
@@ -113,14 +106,7 @@ class PhrasePasses:
 
 def stream_phrases(stream: Stream, score: str, threshold: float | None, min_count: int, passes: Passes) -> list[Phrase]:
     """Return the phrases of a stream."""
-    if score not in THRESHOLDS:
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option="score",
-            choices=", ".join(THRESHOLDS),
-            got=score,
-        )
+    check_choice("score", score, THRESHOLDS)
     is_frequent = (stream.counts >= min_count).astype(np.uint8)
     first, second, counts = passes.pairs(stream, is_frequent, max(min_count, 1))
     word_counts = stream.counts

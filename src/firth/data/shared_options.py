@@ -16,6 +16,12 @@ INTERACTION_OPTIONS: tuple[FileOption, ...] = (
     FileOption("item", "The item column, by default the second."),
     FileOption("value", "The column of weights or ratings, by default the third."),
     FileOption("time", "The time column, by default the fourth."),
+    FileOption("session", "The session column: which events of a user are one visit.", empty="recognized by name"),
+)
+#: Tables about users and items, for training.
+FEATURE_OPTIONS: tuple[FileOption, ...] = (
+    FileOption("user_features", "A table with one row per user: the key, then what is known about the user.", "source"),
+    FileOption("item_features", "A table with one row per item: the key, then what is known about the item.", "source"),
 )
 QUESTION_OPTIONS: tuple[FileOption, ...] = (
     FileOption("question", "The question column.", flag="question-column", default="question"),

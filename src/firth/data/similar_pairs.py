@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.arguments import check_choice
 from firth.core.data import Data, FileOption
 from firth.core.errors import FirthError
 from firth.core.report import Report
 from firth.data.corpus import Corpus
+from firth.data.examples import check_numbers
 from firth.data.sentences import split_sentences
 from firth.data.shared_options import UNITS
 from firth.data.table import Table
@@ -88,14 +89,7 @@ class SimilarPairs(Data):
             raise FirthError(
                 "conflicting_options", "Pairs can have {options}, not both.", options="a score or a negative text"
             )
-        if unit not in (*UNITS, SENTENCE):
-            raise FirthError(
-                "invalid_value",
-                "{option} must be one of {choices}; got {got!r}.",
-                option="SimilarPairs.unit",
-                choices=", ".join((*UNITS, SENTENCE)),
-                got=unit,
-            )
+        check_choice("SimilarPairs.unit", unit, (*UNITS, SENTENCE))
         if dev is not None and not isinstance(dev, SimilarPairs):
             dev = scored_pairs(dev, dev_columns)
         if dev is not None and dev.score is None:
@@ -166,10 +160,8 @@ class SimilarPairs(Data):
                 first = self.table.row_number(rows[0])
                 text = f"{len(rows):,} of {len(scores):,} rows have {what} and are left out; the first is row {first}."
                 report.note(text, "rows_left_out")
-        if any(map(math.isinf, scores)):
-            raise FirthError(
-                "non_finite", "Column {column!r} must have finite numbers; found infinity.", column=self.score
-            )
+        if self.score:
+            check_numbers(scores.tolist(), self.score)
         selected_rows = sorted(set(range(len(scores))) - set(empty_rows) - set(unscored))
         sides_left = tuple([side[row] for row in selected_rows] for side in sides)
         return AlignedTexts(sides_left, scores[selected_rows] if self.score else None)

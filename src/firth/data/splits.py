@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.arguments import check_choice
 from firth.core.errors import FirthError
 from firth.data.interactions import Interactions
 
@@ -33,14 +34,7 @@ def split(ratings: Interactions, by: str = "random", share: float = 0.2, seed: i
     - "user": a random share of the users is removed from `train`; four fifths of their pairs are their `history`, for
       fold-in, and the rest is the test set (Liang et al. 2018). Users with a single item are not selected.
     """
-    if by not in SPLITS:
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option="split.by",
-            choices=", ".join(SPLITS),
-            got=by,
-        )
+    check_choice("split.by", by, SPLITS)
     if not 0 < share < 1:
         raise FirthError(
             "invalid_value", "{option} must be between 0 and 1; got {got}.", option="split.share", got=share

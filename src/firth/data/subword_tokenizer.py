@@ -153,7 +153,17 @@ class SubwordTokenizer:
     @cached_property
     def template(self) -> Template:
         """The ids that `encode` adds around a text and around and between the texts of a pair."""
-        return template_of(self.engine, load_engine())
+        template = template_of(self.engine, load_engine())
+        highest = max((id for part in template[:5] for id in part), default=0)
+        if highest >= self.size:
+            raise FirthError(
+                "invalid_tokenizer",
+                "The tokenizer adds a special token with the id {got:,} to texts; its ids go from 0 to {highest:,}. "
+                "Check its post_processor.",
+                got=highest,
+                highest=self.size - 1,
+            )
+        return template
 
     @property
     def training_template(self) -> Template:

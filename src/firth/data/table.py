@@ -370,7 +370,7 @@ def mixed_column(values: Any, name: str) -> Any:
             "invalid_type", "Column {name!r} must be a list of values; got {got}.", name=name, got=type(values).__name__
         ) from None
     if all(value is None or (is_real(value) and not isinstance(value, bool)) for value in cells):
-        return pa.array([None if value is None else float(value) for value in cells], pa.float64())
+        return pa.array([float_of(value, name, row) for row, value in enumerate(cells)], pa.float64())
     for row, value in enumerate(cells):
         if not (value is None or isinstance(value, (str, bool, np.bool_)) or is_real(value)):
             raise CellError(
@@ -426,6 +426,19 @@ def text_of(value: Any) -> str:
         return str(int(value))
     number = float(value)
     return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+
+
+def float_of(value: Any, name: str, row: int) -> float | None:
+    """Return a real number as a float, None for None; integers may exceed the range of floats."""
+    try:
+        return None if value is None else float(value)
+    except OverflowError:
+        raise FirthError(
+            "out_of_range",
+            "Column {name!r}, row {row:,} is too large for a float. Scale the column, or pass it as text.",
+            name=name,
+            row=row + 1,
+        ) from None
 
 
 def is_whole_text(text: str) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core import registry
+from firth.core.arguments import check_count, check_share
 from firth.core.embedding import EmbeddedTexts, Text, check_texts
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
@@ -194,15 +195,8 @@ class ClassifierModel(TextModel):
         fastText, 1e-5 is added to each probability, but none exceeds 1. With loss=hierarchical, labels less probable
         than 1e-5 are excluded.
         """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise FirthError(
-                "invalid_value", "{option} must be an integer of at least 1; got {got!r}.", option="k", got=k
-            )
-        if not 0 <= threshold <= 1:
-            raise FirthError(
-                "invalid_value", "{option} must be from 0 to 1; got {got}.", option="threshold", got=threshold
-            )
-        k = min(k, len(self.labels))
+        k = min(check_count("k", k), len(self.labels))
+        check_share("threshold", threshold)
         predictor, data, ends = self._prepare(texts)
         starts, labels, probabilities = predictor.predict(data, ends, k, threshold, available_cores())
         names, probabilities = self.labels.tokens, np.minimum(probabilities, 1)

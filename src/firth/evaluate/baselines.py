@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from firth.core.errors import FirthError
+from firth.core.arguments import check_choice
 from firth.core.model import Histories
 from firth.core.report import Report, Silence
 from firth.core.vectors import Matrix
@@ -32,14 +32,7 @@ def item_knn(
     Similarity is the cosine of the items' user columns ("cosine"), or of columns weighted by BM25 with users as
     documents ("bm25"), in which a user with many items counts less.
     """
-    if weighting not in WEIGHTINGS:
-        raise FirthError(
-            "invalid_value",
-            "{option} of item-kNN must be one of {choices}; got {got!r}.",
-            option="weighting",
-            choices=", ".join(WEIGHTINGS),
-            got=weighting,
-        )
+    check_choice("weighting", weighting, WEIGHTINGS)
     similarity = item_similarity(history, items, neighbors, weighting, report)
 
     def score(histories: Sequence[Sequence[int]]) -> Matrix:

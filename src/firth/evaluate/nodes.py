@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.arguments import check_choice
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.extras import missing_package
 from firth.core.notebook import html_table
@@ -91,14 +92,7 @@ def read_labels(
     from 1. "auto" detects the layout with the help of `nodes`, the names of known nodes such as those with a vector. It
     issues a `FirthWarning` for communities and refuses ambiguous files.
     """
-    if layout not in LAYOUTS:
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option="layout",
-            choices=", ".join(LAYOUTS),
-            got=layout,
-        )
+    check_choice("layout", layout, LAYOUTS)
     lines = [line for line in map(split_fields, numbered_lines(path)) if not line.text.startswith("#")]
     if layout == "auto":
         layout = detect_layout(path, lines, nodes)
@@ -156,7 +150,8 @@ def detect_layout(path: str | os.PathLike[str], lines: Sequence[Line], nodes: Co
     raise FirthError(
         "ambiguous_layout",
         "{path} may hold labels of nodes or members of communities: {nodes:,} different names are first on a line and "
-        "{labels:,} come after them; {detail}. Pass layout='labels' or layout='communities' (--node-layout).",
+        "{labels:,} come after them; {detail}. Pass layout='labels' or layout='communities' (--layout; firth sweep: "
+        "--node-layout).",
         path=path,
         nodes=len(firsts),
         labels=len(others),

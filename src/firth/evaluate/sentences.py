@@ -22,6 +22,7 @@ from firth.core.scores import correlation, ranks
 from firth.core.vectors import Matrix, unit_rows
 from firth.evaluate.layout import decimal, number_or_none, text_table
 from firth.evaluate.similarity import SimilarityResult
+from firth.evaluate.words import not_utf8
 
 
 class SentencePair(NamedTuple):
@@ -73,12 +74,7 @@ def rows_of(path: AnyPath) -> Iterator[tuple[int, list[Any]]]:
                 return
             yield from enumerate(csv.reader(file, delimiter="\t" if path.suffix == ".tsv" else ","), 1)
     except UnicodeDecodeError as error:
-        raise FirthError(
-            "invalid_encoding",
-            "{path} is not UTF-8 text (byte {start:,}). Convert it to UTF-8 first.",
-            path=path,
-            start=error.start,
-        ) from None
+        raise not_utf8(path, error) from None
     except FirthError:  # from a store, which names the URL
         raise
     except OSError as error:

@@ -48,17 +48,22 @@ def check_finite(vectors: Vectors, restrict: int | None) -> None:
         )
 
 
+def not_utf8(path: object, error: UnicodeDecodeError) -> FirthError:
+    """Return the error for a file that is not UTF-8 text."""
+    return FirthError(
+        "invalid_encoding",
+        "{path} is not UTF-8 text (byte {start:,}). Convert it to UTF-8 first.",
+        path=path,
+        start=error.start,
+    )
+
+
 def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """Yield (number, line) of a UTF-8 text file, counted from 1, without blank lines."""
     try:
         text = as_path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FirthError(
-            "invalid_encoding",
-            "{path} is not UTF-8 text (byte {start:,}). Convert it to UTF-8 first.",
-            path=path,
-            start=error.start,
-        ) from None
+        raise not_utf8(path, error) from None
     except OSError as error:
         raise FirthError("unreadable_file", "Cannot read {path}: {reason}.", path=path, reason=error.strerror) from None
     for number, line in enumerate(text.split("\n"), 1):

@@ -206,7 +206,7 @@ class ContrastiveTraining(GradientLoop):
         return {"score": spearman, "spearman": spearman}
 
     def evaluation(self, metrics: Mapping[str, float]) -> Evaluation:
-        """Return the last evaluation, which gave these metrics."""
+        """Return the results of the last evaluation."""
         return Evaluation(metrics, self.held_out_losses, self.nearest)
 
     def width(self) -> int:

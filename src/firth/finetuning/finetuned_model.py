@@ -55,6 +55,7 @@ from firth.transformers.families.gpt2 import GPT2
 from firth.transformers.gpt_model import GPTModel
 from firth.transformers.huggingface_folder import ADAPTER_WEIGHTS, read_weights
 from firth.transformers.pooling import Pooling
+from firth.transformers.sentence_transformers_folder import check_truncation_side
 from firth.transformers.text_encoder import WINDOW
 
 Kind = TypeVar("Kind", bound="TunedModel")
@@ -98,6 +99,11 @@ class TunedModel(TakesAdapters, EmbedsTexts):
     def max_length(self) -> int:
         """The most tokens of a text or pair."""
         return max_length_of(self.method, self.base)
+
+    @property
+    def engine_description(self) -> str:
+        """Which engine computes predictions and vectors, and why."""
+        return f"torch for predictions; for vectors, {self.base.engine_description}"
 
     # ---- abilities of the base ----
 
@@ -293,7 +299,7 @@ def foreign_head(size: Architecture, kind: str, config: Mapping[str, Any]) -> tu
     if head is None:
         raise FirthError(
             "unsupported_architecture",
-            "{family} has no class {name}.",
+            "{family} models have no class {name}, so there is no such head to load.",
             family=family.title,
             name=family.tuned_class(kind),
         )
@@ -303,6 +309,7 @@ def foreign_head(size: Architecture, kind: str, config: Mapping[str, Any]) -> tu
 
 def encoder_of(folder: Path, size: Architecture, arrays: Mapping[str, NDArray[Any]]) -> BertModel:
     """Build the base of a Hugging Face folder of an encoder."""
+    check_truncation_side(folder)
     method = build_settings(registry.method("bert"), shape_options(size))
     net = read_encoder(ENCODERS[size.family], arrays, size)
     return BertModel(method, net, SubwordTokenizer.load(folder), Pooling(), {"source": size.family})
@@ -347,6 +354,19 @@ def base_of(start: Model | None, method: Method) -> Base:
     return base
 
 
+def bert_of(start: Model | None, method: Method) -> BertModel:
+    """Return `base_of`; raise incompatible_start unless it is a BERT."""
+    base = base_of(start, method)
+    if not isinstance(base, BertModel):
+        raise FirthError(
+            "incompatible_start",
+            "{method} needs a BERT, whose tokens attend to both sides, not a GPT; start is {got!r}.",
+            method=type(method).__name__,
+            got=start,
+        )
+    return base
+
+
 def adapted_base(
     folder: Path | None, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], fingerprint: str = ""
 ) -> tuple[Base, Adapter, dict[str, NDArray[Any]]]:
@@ -355,7 +375,7 @@ def adapted_base(
     base = start.base if isinstance(start, TunedModel) else start
     if not isinstance(base, BertModel | GPTModel):
         raise FirthError(
-            "unsupported_model", "{base} is not a BERT or GPT, which adapters are for: {got!r}.", base=name, got=base
+            "unsupported_model", "The base of an adapter must be a BERT or GPT; {base} is {got!r}.", base=name, got=base
         )
     base.adapter = None
     if isinstance(base.net, Encoder):
@@ -378,7 +398,7 @@ def take_pooler(base: Base, arrays: Mapping[str, NDArray[Any]]) -> None:
     if unknown:
         raise FirthError(
             "unsupported_architecture",
-            "The adapter has weights of other modules than its head: {name}.",
+            "The adapter has weights of modules other than its layers and head: {name}.",
             name=", ".join(unknown[:3]),
         )
     pooler = {end: known[name] for end, name in names.items() if name in known}

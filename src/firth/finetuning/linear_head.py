@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core import registry, sketch
+from firth.core.arguments import check_count, check_share
 from firth.core.embedding import EmbeddedTexts, EmbedsTexts, Text
 from firth.core.errors import FirthError
 from firth.core.linear_heads import LinearMap, fit_linear
@@ -23,7 +24,7 @@ from firth.data.examples import Examples, labeled_rows, report_label_balance, sp
 from firth.data.table import Table
 from firth.finetuning.linear_options import LinearOptions
 from firth.tables.encoder_model import EncoderModel
-from firth.training.baselines import MIN_HELD_OUT_ROWS, Raw, compare_texts
+from firth.training.baselines import Raw, compare_texts
 from firth.words.word_model import WordOptions
 
 COLUMNS = {"numeric": "standardize", "missing": "mean", "unseen": "missing"}  # OneHot's options for other columns
@@ -136,6 +137,8 @@ class LinearHead(EmbedsTexts):
             numbers = {"numbers": parts.arrays["columns.numbers"]}
             onehot: Any = build_settings(registry.method("onehot"), COLUMNS)
             encoder = EncoderModel.from_parts(onehot, Parts(numbers, {"columns": parts.documents["columns"]}), {})
+        features = features_of(base, [], encoder, []).shape[1]
+        check_arrays(parts.arrays, weights=f"float64 {features} outputs")
         return cls(method, base, LinearMap(parts.arrays["weights"], parts.arrays["bias"]), labels, encoder, training)
 
 
@@ -152,14 +155,8 @@ class LinearClassifierModel(LinearHead):
         Labels with a probability below `threshold` are left out. `columns` is a table with one row per text, for a
         model that was trained with other columns.
         """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise FirthError(
-                "invalid_value", "{option} must be an integer of at least 1; got {got!r}.", option="k", got=k
-            )
-        if not 0 <= threshold <= 1:
-            raise FirthError(
-                "invalid_value", "{option} must be from 0 to 1; got {got}.", option="threshold", got=threshold
-            )
+        check_count("k", k)
+        check_share("threshold", threshold)
         probabilities = softmax(self.outputs(texts, columns))
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, :k]
         return [
@@ -287,7 +284,7 @@ def train_linear_head(
         "seed": run.seed,
         **sketch.recorded_rows([*train.texts, *(held_out[1].texts if held_out else ())]),
     }
-    if held_out is not None and len(held_out[1].texts) >= MIN_HELD_OUT_ROWS:
+    if held_out is not None and held_out[1].texts:
         outputs = held_out[0] @ linear.weights + linear.bias
         predicted = outputs[:, 0] if numbers else outputs.argmax(axis=1)
         metric = "spearman" if numbers else "accuracy"

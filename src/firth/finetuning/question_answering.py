@@ -22,7 +22,7 @@ from firth.core.run import Run
 from firth.core.sketch import recorded_rows
 from firth.data.questions import Question, Questions, find_answer_spans, report_answer_problems
 from firth.data.subword_tokenizer import SubwordTokenizer
-from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, base_of, max_length_of
+from firth.finetuning.finetuned_model import BATCH_TOKENS, TunedModel, bert_of, max_length_of
 from firth.finetuning.finetuning_loop import FineTuning, Sequences, concatenate_ids, predict_batches
 from firth.finetuning.heads import Base, new_net
 from firth.finetuning.question_answerer import QuestionAnswerer
@@ -30,7 +30,6 @@ from firth.nets.attention import Packed
 from firth.nets.encoder import position_ids
 from firth.nets.tuned import Tuned
 from firth.training.baselines import HINT, BaselineComparison, answer_guesses, clearly_better
-from firth.transformers.bert_model import BertModel
 from firth.transformers.families.family import SPAN
 
 NONE = (-1, -1)
@@ -288,14 +287,7 @@ def window_length(method: QuestionAnswerer, base: Base) -> int:
 def train_question_answerer(method: QuestionAnswerer, data: Any, run: Run, start: Model | None) -> SpanModel:
     """Train a question answerer."""
     began = time.monotonic()
-    base = base_of(start, method)
-    if not isinstance(base, BertModel):
-        raise FirthError(
-            "incompatible_start",
-            "{method} needs a BERT, whose tokens attend to both sides, not a GPT; start is {got!r}.",
-            method="QuestionAnswerer",
-            got=start,
-        )
+    base = bert_of(start, method)
     questions = data if isinstance(data, Questions) else Questions(data)
     train, dev = questions.rows, questions.dev.rows if questions.dev is not None else []
     if not dev and method.held_out:

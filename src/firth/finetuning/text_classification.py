@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from firth.core import registry, scores, sketch
+from firth.core.arguments import check_count, check_share
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model, Parts
@@ -218,14 +219,8 @@ class TextClassifierModel(TextHead):
         Labels with a probability below `threshold` are left out. `columns` is a table with one row per text, for a
         model that was trained with other columns.
         """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise FirthError(
-                "invalid_value", "{option} must be an integer of at least 1; got {got!r}.", option="k", got=k
-            )
-        if not 0 <= threshold <= 1:
-            raise FirthError(
-                "invalid_value", "{option} must be from 0 to 1; got {got}.", option="threshold", got=threshold
-            )
+        check_count("k", k)
+        check_share("threshold", threshold)
         probabilities = torch.softmax(torch.from_numpy(self.logits(texts, columns, report)), dim=-1)
         best = probabilities.topk(min(k, len(self.labels)))
         return [

@@ -27,7 +27,7 @@ from firth.data.tagged_sentences import Sentence, TaggedSentences, entity_spans
 from firth.finetuning.finetuned_model import (
     BATCH_TOKENS,
     TunedModel,
-    base_of,
+    bert_of,
     label_config,
     max_length_of,
     named_labels,
@@ -38,7 +38,6 @@ from firth.finetuning.token_classifier import TokenClassifier
 from firth.nets.attention import Packed
 from firth.nets.tuned import Tuned
 from firth.training.baselines import HINT, BaselineComparison, clearly_better, tag_guesses
-from firth.transformers.bert_model import BertModel
 from firth.transformers.families.family import TOKEN
 
 IGNORED = -100  # target of tokens other than a word's first subword
@@ -247,14 +246,7 @@ class TagModel(TunedModel):
 def train_token_classifier(method: TokenClassifier, data: Any, run: Run, start: Model | None) -> TagModel:
     """Train a token classifier."""
     began = time.monotonic()
-    base = base_of(start, method)
-    if not isinstance(base, BertModel):
-        raise FirthError(
-            "incompatible_start",
-            "{method} needs a BERT, whose tokens attend to both sides, not a GPT; start is {got!r}.",
-            method="TokenClassifier",
-            got=start,
-        )
+    base = bert_of(start, method)
     tagged = data if isinstance(data, TaggedSentences) else TaggedSentences(data)
     train, dev = tagged.rows, tagged.dev.rows if tagged.dev is not None else []
     counts = Counter(tag for row in train for tag in row.tags)

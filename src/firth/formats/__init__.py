@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from firth.core.arguments import check_choice
 from firth.core.errors import FirthError
 from firth.core.model import HasVectors
 from firth.core.remote import AnyPath, RemotePath, as_path
@@ -142,14 +143,7 @@ def write_vectors(
             formats=listing(),
         )
     write = format_named(name).write
-    if storage not in STORAGES:
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option="storage",
-            choices=", ".join(STORAGES),
-            got=storage,
-        )
+    check_choice("storage", storage, STORAGES)
     if storage != "float":
         if name != "safetensors":
             raise FirthError(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.arguments import check_choice
 from firth.core.errors import FirthError
 from firth.core.vectors import Matrix
 
@@ -38,19 +39,12 @@ def dequantize_rows(codes: NDArray[np.int8], scales: NDArray[np.float32]) -> Mat
 
 def pack_rows(matrix: Matrix, storage: str) -> dict[str, NDArray[Any]]:
     """Return the arrays that store a matrix in a safetensors file: "vectors", and "scales" for int8."""
+    check_choice("storage", storage, STORAGES)
     if storage == "float":
         return {"vectors": matrix}
     if storage == "int8":
         codes, scales = quantize_rows(matrix)
         return {"vectors": codes, "scales": scales}
-    if storage != "half":
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option="storage",
-            choices=", ".join(STORAGES),
-            got=storage,
-        )
     with np.errstate(over="ignore"):
         half = matrix.astype(np.float16)
     if not np.isfinite(half).all():

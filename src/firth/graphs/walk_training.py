@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -89,6 +89,8 @@ class WalkingMethod(Method):
     )
     model: ClassVar[type[NodeModel]] = NodeModel
     data = Graph
+    distributed: ClassVar[str] = "walks and training, where each worker has a copy of the tables and the graph"
+    trains_copies: ClassVar[bool] = True
 
     dim: int = option(128, "length of the vectors", low=1, high=65536)
     walks_per_node: int = option(10, "walks that start at each node", low=1, high=1_000_000)
@@ -114,7 +116,12 @@ class WalkingMethod(Method):
 
     def check_run(self, run: Run) -> None:
         """Refuse a device on which this method cannot run."""
-        on_gpu(self, run, 0)
+        if run.cluster:
+            from firth.training.replicas import check_replicas
+
+            check_replicas(run)
+        else:
+            on_gpu(self, run, 0)
 
     def bias(self) -> tuple[float, float]:
         """Return p and q of the walks."""
@@ -154,7 +161,11 @@ class WalkingMethod(Method):
         if isolated:
             run.report.note(f"{isolated:,} nodes have no edges; their vectors are zero.", "isolated_nodes")
         method, training_class = self.sized(len(graph), run.device), Training
-        if on_gpu(method, run, self.epochs * self.walks_per_node * self.walk_length * len(graph)):
+        if run.cluster:
+            from firth.graphs.walk_replicas import ReplicatedTraining
+
+            training_class = ReplicatedTraining
+        elif on_gpu(method, run, self.epochs * self.walks_per_node * self.walk_length * len(graph)):
             with networks():
                 from firth.graphs.walk_training_gpu import CudaTraining
             training_class = CudaTraining
@@ -181,10 +192,56 @@ class WalkProgress(Progress):
     chunk: int = 0  # finished chunks
 
 
-class Training(Loop):
+class WalksInChunks:
+    """The walks of an epoch in chunks, and the kernel for each: for the training loop and for workers of a cluster."""
+
+    method: WalkingMethod
+    run: Run
+    walker: Any  # `NativeWalks`
+    start_nodes: NDArray[np.int32]
+    walks_per_node: int  # an epoch
+    chunk: int  # walks
+    permuted: tuple[tuple[int, int], NDArray[np.int32]]  # seed and number of a permutation of the start nodes
+    task: kernel.Task  # without walks
+
+    def walk(self, start_nodes: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
+        """Generate one walk per start node."""
+        p, q = self.method.bias()
+        walks: Walked = self.walker.walk(
+            start_nodes, number, walk_length=self.method.walk_length, p=p, q=q, seed=seed, threads=self.run.cores
+        )
+        return walks
+
+    def chunk_starts(self, chunk: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the start node and number of each walk of a chunk: one random permutation of all nodes per round."""
+        begin, end = chunk * self.chunk, min(self.walks_per_node, (chunk + 1) * self.chunk)
+        nodes = len(self.start_nodes)
+        start_nodes, number = [], []
+        for round_number in range(begin // nodes, -(-end // nodes)):
+            if self.permuted[0] != (seed, round_number):
+                self.permuted = (
+                    (seed, round_number),
+                    np.random.default_rng([seed, round_number]).permutation(self.start_nodes),
+                )
+            start_nodes.append(self.permuted[1][max(0, begin - round_number * nodes) : end - round_number * nodes])
+            number.append(np.full(len(start_nodes[-1]), round_number, np.int32))
+        return np.concatenate(start_nodes), np.concatenate(number)
+
+    def trainer(self, walked: Walked) -> Trainer:
+        """Return the skip-gram kernel for these walks."""
+        return kernel.native_trainer(replace(self.task, ids=walked.ids, starts=walked.starts))
+
+
+def chunk_seed(seed: int, chunk: int) -> int:
+    """Return the seed of a chunk, in which positions count from 0."""
+    return mix((seed + (chunk + 1) * GOLDEN) & MASK)
+
+
+class Training(WalksInChunks, Loop):
     """The training loop: tables, walks and their chunks."""
 
     unit: ClassVar[str] = "steps"
+    chunk_steps: ClassVar[int] = CHUNK_STEPS
     progress: WalkProgress
     method: WalkingMethod
 
@@ -194,18 +251,29 @@ class Training(Loop):
         self.start_nodes = np.flatnonzero(np.diff(graph.starts)).astype(np.int32)
         self.walks_per_node = len(self.start_nodes) * method.walks_per_node  # an epoch
         super().__init__(method, graph.fingerprint(), run, self.walks_per_node * method.walk_length)
-        self.chunk = max(1, CHUNK_STEPS // method.walk_length)  # walks
-        self.walker = self.new_walker(Links(graph.starts, graph.neighbors, graph.weights, graph.directed))
+        self.chunk = max(1, self.chunk_steps // method.walk_length)  # walks
+        self.links = Links(graph.starts, graph.neighbors, graph.weights, graph.directed)
+        self.walker = self.new_walker(self.links)
         #: The nodes of the graph, then those that only `start` has.
         self.keys = list(dict.fromkeys([*graph.keys, *start.vectors.keys])) if start else graph.keys
         self.counts = counts = np.zeros(len(self.keys), np.int64)
         counts[: len(graph)] = np.maximum(self.visits(len(graph)), ~graph.isolated())
         self.inputs, self.outputs = first_tables(method, self.keys, counts, run.seed, start)
-        self.sampling: dict[str, Any] = {
-            "keep": kernel.keep_thresholds(counts, method.subsample),
-            "noise": kernel.alias_table(kernel.noise_weights(counts, NEGATIVE_EXPONENT)),
-            "paths": kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
-        }
+        assert method.negatives is not None and method.share_negatives is not None
+        self.task = kernel.Task(
+            ids=np.zeros(0, np.int32),
+            starts=np.zeros(1, np.int64),
+            inputs=self.inputs,
+            outputs=self.outputs,
+            keep=kernel.keep_thresholds(counts, method.subsample),
+            noise=kernel.alias_table(kernel.noise_weights(counts, NEGATIVE_EXPONENT)),
+            paths=kernel.huffman_paths(counts) if method.loss == "hierarchical" else kernel.no_paths(),
+            loss=method.loss,
+            window=method.window,
+            negatives=method.negatives,
+            shared=method.share_negatives,
+            group=WINDOWS_PER_GROUP if method.share_negatives and len(self.keys) >= MIN_NODES_TO_GROUP else 1,
+        )
         self.streams = max(1, min(MOST_STREAMS, len(graph) // NODES_PER_STREAM))
         self.permuted: tuple[tuple[int, int], NDArray[np.int32]] = (0, -1), self.start_nodes
         self.progress = WalkProgress()
@@ -229,19 +297,9 @@ class Training(Loop):
         """Return whether the current chunk is within the epoch."""
         return self.progress.chunk * self.chunk < self.walks_per_node
 
-    # ---- walks ----
-
     def new_walker(self, links: Links) -> Any:
         """Return the generator of random walks."""
         return NativeWalks(links, self.run.cores)
-
-    def walk(self, start_nodes: NDArray[np.int32], number: NDArray[np.int32], seed: int) -> Walked:
-        """Generate one walk per start node."""
-        p, q = self.method.bias()
-        walks: Walked = self.walker.walk(
-            start_nodes, number, walk_length=self.method.walk_length, p=p, q=q, seed=seed, threads=self.run.cores
-        )
-        return walks
 
     def visits(self, nodes: int) -> NDArray[np.int64]:
         """Count the visits of each node by one walk from every node, for negative sampling and the Huffman tree.
@@ -255,21 +313,6 @@ class Training(Loop):
             counts += np.bincount(walked.ids, minlength=nodes)
         return counts
 
-    def chunk_starts(self, chunk: int, seed: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return the start node and number of each walk of a chunk: one random permutation of all nodes per round."""
-        begin, end = chunk * self.chunk, min(self.walks_per_node, (chunk + 1) * self.chunk)
-        nodes = len(self.start_nodes)
-        start_nodes, number = [], []
-        for round_number in range(begin // nodes, -(-end // nodes)):
-            if self.permuted[0] != (seed, round_number):
-                self.permuted = (
-                    (seed, round_number),
-                    np.random.default_rng([seed, round_number]).permutation(self.start_nodes),
-                )
-            start_nodes.append(self.permuted[1][max(0, begin - round_number * nodes) : end - round_number * nodes])
-            number.append(np.full(len(start_nodes[-1]), round_number, np.int32))
-        return np.concatenate(start_nodes), np.concatenate(number)
-
     # ---- training ----
 
     def train(self, units: float, seed: int) -> SliceResult:
@@ -281,24 +324,6 @@ class Training(Loop):
             if self.progress.chunk == chunks:
                 break
         return SliceResult(tally.loss, tally.pairs, self.progress.chunk == chunks)
-
-    def trainer(self, walked: Walked) -> Trainer:
-        """Return the skip-gram kernel for these walks."""
-        method = self.method
-        assert method.negatives is not None and method.share_negatives is not None
-        task = kernel.Task(
-            ids=walked.ids,
-            starts=walked.starts,
-            inputs=self.inputs,
-            outputs=self.outputs,
-            loss=method.loss,
-            window=method.window,
-            negatives=method.negatives,
-            shared=method.share_negatives,
-            group=WINDOWS_PER_GROUP if method.share_negatives and len(self.keys) >= MIN_NODES_TO_GROUP else 1,
-            **self.sampling,
-        )
-        return kernel.native_trainer(task)
 
     def probe_loss(self) -> float | None:
         """Return the loss on some extra walks without training, or None when continuing from a model."""
@@ -313,7 +338,7 @@ class Training(Loop):
         """Generate and train on one chunk; return its loss and counts."""
         walked = self.walk(*self.chunk_starts(chunk, seed), seed)
         trainer = self.trainer(walked)
-        seed = mix((seed + (chunk + 1) * GOLDEN) & MASK)  # positions count from 0 in each chunk
+        seed = chunk_seed(seed, chunk)
         if not self.run.deterministic:
             return trainer.racing(0, len(walked.ids), seed, *self.rates(), self.run.cores)
         starts = trainer.stream_starts(self.streams)

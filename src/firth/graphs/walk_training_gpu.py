@@ -28,18 +28,9 @@ class CudaTraining(GPULoop, Training):
         super().__init__(method, graph, run, start)
         chunk = self.chunk * method.walk_length
         self.chunks_per_launch = max(1, STEPS_PER_LAUNCH // chunk)  # chunks
-        task = kernel.Task(
-            ids=np.zeros(0, np.int32),
-            starts=np.zeros(1, np.int64),
-            inputs=self.inputs,
-            outputs=self.outputs,
-            window=method.window,
-            negatives=method.negatives or kernel.Task.negatives,
-            **self.sampling,
-        )
         noise = kernel.noise_weights(self.counts, NEGATIVE_EXPONENT)
         self.gpu_tables = GPUTables(
-            task, min(self.size, self.chunks_per_launch * chunk), self.counts, noise, method.learning_rate
+            self.task, min(self.size, self.chunks_per_launch * chunk), self.counts, noise, method.learning_rate
         )
         self.walk_seconds = 0.0
 

@@ -29,6 +29,7 @@ from firth.index.rows import (
     check_identity,
     check_json,
     check_keys,
+    check_known,
     check_matrix,
     check_space,
     identity_of,
@@ -192,15 +193,7 @@ class Index(ShowsRows):
         keys = check_keys(keys)
         with self.store.writing() as state:
             existing = state.positions(keys)
-            missing = [key for key in keys if key not in existing]
-            if missing:
-                raise FirthError(
-                    "unknown_key",
-                    "The index has no key {missing!r} ({n_missing:,} of {n_keys:,} are missing).",
-                    missing=missing[0],
-                    n_missing=len(missing),
-                    n_keys=len(keys),
-                )
+            check_known(keys, existing)
             self.store.commit(deleted_positions=list(existing.values()))
 
     @property

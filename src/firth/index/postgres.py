@@ -32,6 +32,7 @@ from firth.index.rows import (
     check_identity,
     check_json,
     check_keys,
+    check_known,
     check_matrix,
     check_space,
     identity_of,
@@ -231,15 +232,7 @@ class PostgresIndex:
         with self._transaction() as cursor:
             cursor.execute(f"DELETE FROM {quoted_table(self.table)} WHERE {KEY} = ANY(%s) RETURNING {KEY}", [keys])
             deleted = {row[0] for row in cursor.fetchall()}
-            missing = [key for key in keys if key not in deleted]
-            if missing:
-                raise FirthError(
-                    "unknown_key",
-                    "The index has no key {missing!r} ({n_missing:,} of {n_keys:,} are missing).",
-                    missing=missing[0],
-                    n_missing=len(missing),
-                    n_keys=len(keys),
-                )
+            check_known(keys, deleted)
 
     def optimize(self) -> None:
         """Build pgvector's HNSW index for approximate search; rows that are added later go into it too."""

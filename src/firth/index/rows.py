@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,19 @@ def check_json(values: Mapping[str, Any]) -> None:
 def is_key(key: object) -> bool:
     """Return whether a value can be a key: a string that can be encoded as UTF-8."""
     return isinstance(key, str) and key == key.encode(errors="replace").decode()
+
+
+def check_known(keys: Sequence[str], known: Container[str]) -> None:
+    """Raise unknown_key unless the index has all keys."""
+    missing = [key for key in keys if key not in known]
+    if missing:
+        raise FirthError(
+            "unknown_key",
+            "The index has no key {missing!r} ({n_missing:,} of {n_keys:,} are missing).",
+            missing=missing[0],
+            n_missing=len(missing),
+            n_keys=len(keys),
+        )
 
 
 def check_keys(keys: Sequence[str]) -> list[str]:

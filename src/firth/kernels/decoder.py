@@ -144,13 +144,13 @@ class PackedWeights:
     """Matrices in the layout of the kernel. Floats stay where they are; blocks are copied into one piece of memory."""
 
     def __init__(self, linears: Iterable[Linear]) -> None:
-        self.kept: list[Any] = []  # the kernel has pointers to these arrays
+        self.arrays: list[Any] = []  # the kernel has pointers to these arrays
         self.native: dict[int, _native.Weights] = {}
         for linear in linears:
             if id(linear) in self.native:
                 continue
             rows, bias = linear.stored, NOTHING if linear.bias is None else flat(linear.bias)
-            self.kept += [linear, rows, bias]
+            self.arrays += [linear, rows, bias]
             self.native[id(linear)] = _native.Weights(linear.storage, rows, linear.columns, bias)
         sizes = {key: -(-weights.packed_size() // 64) * 64 for key, weights in self.native.items()}
         # One array: NumPy asks the system for large pages for it, which makes reading faster.
@@ -177,7 +177,7 @@ class Decoder:
         embedding = _native.Weights(net.embedding.storage, rows, net.dim, NOTHING)
         positions = NOTHING if net.position_vectors is None else flat(net.position_vectors)
         last = norm_arrays([net.norm])
-        self.kept: list[Any] = [rows, embedding, positions, last]  # the kernel has pointers to them
+        self.arrays: list[Any] = [rows, embedding, positions, last]  # the kernel has pointers to them
         self.kernel = _native.Decoder(
             heads=net.heads,
             kv_heads=net.kv_heads,
@@ -202,7 +202,7 @@ class Decoder:
         )
         for layer in net.layers:
             norms = norm_arrays(layer.norms)
-            self.kept.append(norms)
+            self.arrays.append(norms)
             linears = [None if linear is None else weights[linear] for linear in layer.linears]
             query, key, value, output, gate, up, down = linears
             self.kernel.add_layer(norms, query, key, value, output, gate, up, down, layer.window, layer.rotary)

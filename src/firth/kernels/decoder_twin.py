@@ -103,7 +103,7 @@ def product(linear: Linear, x: FloatArray) -> FloatArray:
 
 
 def in_bytes(x: FloatArray) -> FloatArray:
-    """Return what remains of x when the largest value of each block becomes 127."""
+    """Round x to integers times a scale per block, which makes the largest value of the block 127."""
     blocks = x.reshape(len(x), -1, WIDTH)
     extent = np.abs(blocks).max(-1, keepdims=True)
     with np.errstate(divide="ignore"):

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.arguments import check_choice
 from firth.core.errors import FirthError
 from firth.core.extras import missing_package
 from firth.core.notebook import ShowsRows
@@ -90,22 +91,8 @@ def layout(
 
 def check(vectors: Vectors, method: str, metric: str, neighbors: int | None) -> None:
     """Validate the arguments of `layout` before any work."""
-    if method not in METHODS:
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option="method",
-            choices=", ".join(METHODS),
-            got=method,
-        )
-    if metric not in METRICS:
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option="metric",
-            choices=", ".join(METRICS),
-            got=metric,
-        )
+    check_choice("method", method, METHODS)
+    check_choice("metric", metric, METRICS)
     if len(vectors) < MIN_POINTS:
         raise FirthError(
             "too_few", "A map needs at least {least} points; got {got}.", least=MIN_POINTS, got=len(vectors)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firth.core.arguments import check_choice
 from firth.core.errors import FirthError
 from firth.core.vectors import METRICS, Vectors, similarity, unit_rows
 from firth.maps.drawing import (
@@ -117,14 +118,7 @@ def plot_similarity(
 ) -> Figure:
     """Plot the similarity of all pairs of words as a heat map with numbers."""
     _check_path(path)
-    if metric not in METRICS:
-        raise FirthError(
-            "invalid_value",
-            "{option} must be one of {choices}; got {got!r}.",
-            option="metric",
-            choices=", ".join(METRICS),
-            got=metric,
-        )
+    check_choice("metric", metric, METRICS)
     if not 2 <= len(words) <= MAX_WORDS:
         raise FirthError(
             "invalid_value",

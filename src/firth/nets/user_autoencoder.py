@@ -72,8 +72,9 @@ class UserNet(nn.Module):
         logits: Tensor = self.last(x)
         return logits
 
-    def negative_log_likelihood(self, logits: Tensor, baskets: Baskets) -> Tensor:
-        """Return −Σ weight · log p(item) of each row; p is the softmax over all items."""
-        rows = baskets.rows
-        logs = functional.log_softmax(logits, dim=1)[rows, baskets.items]
-        return -torch.zeros(len(logits), device=logits.device).to(logs).index_add(0, rows, baskets.weights * logs)
+
+def negative_log_likelihood(logits: Tensor, baskets: Baskets) -> Tensor:
+    """Return −Σ weight · log p(item) of each row; p is the softmax over all items."""
+    rows = baskets.rows
+    logs = functional.log_softmax(logits, dim=1)[rows, baskets.items]
+    return -torch.zeros(len(logits), device=logits.device).to(logs).index_add(0, rows, baskets.weights * logs)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Histories, Model
 from firth.core.options import option
@@ -70,6 +71,7 @@ class ALS(Method):
     summary: ClassVar[str] = "user and item vectors from implicit feedback: weighted matrix factorization"
     model: ClassVar[type[ALSModel]] = ALSModel
     data = Interactions
+    distributed: ClassVar[str] = "solving for users and items; the interactions are read by this process"
 
     dim: int = option(64, "length of the vectors", low=1, high=4096)
     alpha: float = option(2.0, "confidence of an interaction = 1 + alpha * weight", low=1e-9)
@@ -86,6 +88,9 @@ class ALS(Method):
     )
     solver: str = option("cg", "conjugate gradients, or the exact Cholesky solution", choices=SOLVERS)
     cg_steps: int = option(3, "conjugate gradient steps per row (solver=cg)", low=1, high=100)
+    half_life: float = option(
+        0.0, "time decay: the weight of an event halves every so many seconds before the latest one; 0 = off", low=0
+    )
     epochs: int = option(15, "passes, each over all users and then all items", low=1)
 
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> ALSModel:
@@ -96,7 +101,16 @@ class ALS(Method):
         """
         began = time.monotonic()
         start_model = check_start(start, ALSModel, self)
-        interactions = merge_interactions(start_model, as_interactions(self, data))
+        new_interactions = as_interactions(self, data)
+        if self.half_life and start_model:
+            raise FirthError(
+                "conflicting_options",
+                "{option} cannot be combined with start: the weights of earlier events have another latest event.",
+                option="half_life",
+            )
+        if self.half_life:
+            new_interactions = new_interactions.decayed(self.half_life)
+        interactions = merge_interactions(start_model, new_interactions)
         summed = interactions.summed()
         method = self.resolved(
             regularization=min(REGULARIZATION, len(summed.columns) / SMALL_DATA_PAIRS * REGULARIZATION)
@@ -117,7 +131,7 @@ class ALS(Method):
             kernel.Side(columns, items, users, method.ridge(item_total), **common),
         )
         reading = time.monotonic() - began
-        metrics = als.Training(method, interactions.fingerprint(), run, sides).go()
+        metrics = als.training_of(method, interactions.fingerprint(), run, sides).go()
         metrics |= {"users": len(users), "items": len(items), "pairs": len(rows.columns), "reading_seconds": reading}
         metrics |= {"seed": run.seed, "deterministic": True, "threads": run.cores}
         if np.abs(items).max() * np.abs(users).max() < NEGLIGIBLE_SCORE:

@@ -60,13 +60,18 @@ class Training(Loop):
         first_row = progress.position - side_number * users
         last_row = min(len(side.rows), first_row + max(256, int(units)))
         loss = self.solvers[side_number].solve(self.gram(side_number), first_row, last_row, self.run.cores)
+        return self.advanced(side_number, first_row, last_row, loss)
+
+    def advanced(self, side_number: int, first_row: int, last_row: int, loss: float) -> SliceResult:
+        """Record that rows of a side were solved."""
+        progress = self.progress
         progress.position += last_row - first_row
         epoch_finished = progress.position == self.size
         if side_number == 0:
             return SliceResult(0.0, 0, epoch_finished)  # the loss of both sides is reported with the items
         if epoch_finished:
             loss += float(self.sides[0].ridge @ squared(self.sides[0].rows, self.sides[0].bias_column))
-        starts = side.entries.starts
+        starts = self.sides[1].entries.starts
         return SliceResult(loss, int(starts[last_row] - starts[first_row]), epoch_finished)
 
     def gram(self, side_number: int) -> Table | None:
@@ -86,6 +91,15 @@ class Training(Loop):
     def divergence_cause(self) -> str:
         """Return why the loss may have diverged."""
         return "the weights are too large for float32; scale them down."
+
+
+def training_of(method: TrainsInEpochs, fingerprint: str, run: Run, sides: tuple[kernel.Side, kernel.Side]) -> Training:
+    """Return the training loop of a run: in this process, or on a cluster."""
+    if not run.cluster:
+        return Training(method, fingerprint, run, sides)
+    from firth.recommenders.als_cluster import ClusterTraining
+
+    return ClusterTraining(method, fingerprint, run, sides)
 
 
 def squared(rows: Table, bias_column: int) -> NDArray[np.float64]:

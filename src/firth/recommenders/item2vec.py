@@ -44,7 +44,12 @@ class Item2Vec(Method):
 
     dim: int = option(64, "length of the vectors", low=1, high=65536)
     sessions: bool = option(
-        False, "use the order of items: contexts are the items before and after; off: any two items of a basket"
+        False, "train on sessions: contexts are the items before and after; off: any two items of a user's history"
+    )
+    session_gap: float = option(
+        1800.0,
+        "seconds without an event that end a session, if there are times and no session column; 0 = never",
+        low=0,
     )
     window: int = option(
         20,
@@ -72,6 +77,9 @@ class Item2Vec(Method):
     def fit(self, data: Any, run: Run = Run(), start: Model | None = None) -> Item2VecModel:
         """Train on `Interactions`, or on anything they accept: the items of a user, ordered by time, are a basket.
 
+        With `sessions`, each session of the session column is a basket of its own; without that column, a user's
+        session ends after `session_gap` seconds without an event.
+
         Weights are ignored; an item that occurs twice counts twice. With `start`, training continues from that model
         on the new baskets: its items begin with their vectors, its users keep their items, and new ones are added.
         """
@@ -91,9 +99,11 @@ class Item2Vec(Method):
             epochs=automatic_epochs(len(new_interactions), MIN_EPOCHS, MANY_EVENTS),
             subsample=max(1e-3, 0.25 / len(interactions.items)),  # otherwise every item of a small catalog is frequent
         )
-        training = BasketTraining(method, baskets(new_interactions, interactions.items), run)
+        tokens = baskets(new_interactions, interactions.items, method.session_gap if method.sessions else None)
+        training = BasketTraining(method, tokens, run)
         previous_counts = training.copy_start_vectors(start_model) if start_model else np.zeros(len(interactions.items))
         metrics = {METRIC_NAMES.get(name, name): value for name, value in training.go().items()}
         metrics |= {"events": len(new_interactions), "users": len(interactions.users)}  # including events of weight 0
+        metrics |= {"sessions": len(tokens)} if method.sessions else {}
         rows = trained_rows(training, entries, previous_counts)
         return Item2VecModel(method, rows, Histories(entries.starts, entries.columns), keys_of(interactions), metrics)

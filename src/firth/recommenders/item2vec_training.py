@@ -72,16 +72,19 @@ def trained_rows(training: Training, entries: CSRMatrix, previous_counts: NDArra
     return {"users": pooled(entries, items), "items": items, "outputs": targets}
 
 
-def baskets(interactions: Interactions, items: Sequence[str]) -> Tokens:
+def baskets(interactions: Interactions, items: Sequence[str], session_gap: float | None) -> Tokens:
     """Return the items of each user in order, as one document per user; events of weight 0 are left out.
 
-    `items` lists all items, including those of `interactions`.
+    With `session_gap`, each session is a document. `items` lists all items, including those of `interactions`.
     """
-    used = interactions.weights > 0
+    order, bounds = np.arange(len(interactions)), interactions.starts
+    if session_gap is not None:
+        order, bounds = interactions.sessions_of(session_gap)
+    used = interactions.weights[order] > 0
     ids = rows_of(interactions.items, items).astype(np.int32)[
-        interactions.item_ids[used]
+        interactions.item_ids[order[used]]
     ]  # a copy: it will be shuffled
-    starts = np.concatenate([[0], np.cumsum(used)])[interactions.starts].astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(used)])[bounds].astype(np.int64)
     counts = np.bincount(ids, minlength=len(items))
     return Tokens(ids, starts, Vocabulary(items, counts), len(ids))
 

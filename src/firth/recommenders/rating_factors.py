@@ -69,13 +69,13 @@ class RatingFactorsModel(RecommenderModel):
         """Return the predicted ratings of all items."""
         return super().scores(users) + np.float32(self.mean)
 
-    def _weights_by_row(self, history: History) -> dict[int, float]:
+    def _rows_and_weights(self, history: History) -> tuple[list[int], list[float]]:
         if not isinstance(history, Mapping):
             raise FirthError(
                 "wrong_input",
                 'RatingFactors needs a history with ratings: {"item": 4.5, …} (--items A=4.5,B=2); got items only.',
             )
-        return super()._weights_by_row(history)
+        return super()._rows_and_weights(history)
 
     def fold(self, entries: CSRMatrix) -> Matrix:
         """Return the exact rows of users with these ratings."""
@@ -95,6 +95,7 @@ class RatingFactors(Method):
     summary: ClassVar[str] = "user and item vectors from explicit ratings: matrix factorization with biases"
     model: ClassVar[type[RatingFactorsModel]] = RatingFactorsModel
     data = Interactions
+    distributed: ClassVar[str] = "solving for users and items; the interactions are read by this process"
 
     dim: int = option(32, "length of the vectors", low=1, high=1024)
     regularization: float = option(0.1, "strength of the L2 penalty of vectors and biases, per rating", low=1e-6)
@@ -143,7 +144,7 @@ class RatingFactors(Method):
             kernel.Side(rows, users, items, user_ridge, mean=mean, bias_column=self.dim + 1),
             kernel.Side(columns, items, users, item_ridge, mean=mean, bias_column=self.dim),
         )
-        return als.Training(self, fingerprint, run, sides).go()
+        return als.training_of(self, fingerprint, run, sides).go()
 
     def _held_out_comparison(self, rows: CSRMatrix, items: int, run: Run) -> BaselineComparison | None:
         """Return the error of a training without some of the ratings on these, beside those of baselines.

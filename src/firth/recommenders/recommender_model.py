@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,15 @@ MAX_NAMED_ITEMS = 5  # unknown items listed in a warning
 ROUNDING = 1e-5  # relative rounding error of weights that were summed in float32
 
 
+@runtime_checkable
+class UsesFeatures(Protocol):
+    """A method that learns from features of users and items."""
+
+    @property
+    def cold_start(self) -> float:
+        """The share of users and items that training treats as new."""
+
+
 def as_interactions(method: Method, data: Any) -> Interactions:
     """Return `data` as `Interactions`; refuse texts and empty data."""
     name = type(method).__name__
@@ -36,6 +45,10 @@ def as_interactions(method: Method, data: Any) -> Interactions:
     interactions = data if isinstance(data, Interactions) else Interactions(data)
     if not len(interactions):
         raise FirthError("too_few", "{method} needs at least one interaction; got none.", method=name)
+    featured = [side for side in ("user_features", "item_features") if getattr(interactions, side) is not None]
+    if featured and not isinstance(method, UsesFeatures):
+        text = f"{name} does not use {' and '.join(featured)}; TwoTower does."
+        warnings.warn(FirthWarning(text, "unused_features"), stacklevel=3)
     return interactions
 
 
@@ -116,9 +129,9 @@ class RecommenderModel(Model):
             if missing and len(missing) == len(history):
                 self.items.row(missing[0])  # raises unknown_key
             unknown += missing
-            item_weights = self._weights_by_row(history)
-            rows += item_weights
-            weights += item_weights.values()
+            history_rows, history_weights = self._rows_and_weights(history)
+            rows += history_rows
+            weights += history_weights
             starts.append(len(rows))
         if unknown:
             names = list(dict.fromkeys(unknown))
@@ -136,10 +149,17 @@ class RecommenderModel(Model):
                 self.items.row(item)  # raises unknown_key: keys are texts
         return [item for item in history if item not in self.items]
 
-    def _weights_by_row(self, history: History) -> dict[int, float]:
-        """Return the weights of known items by item row, in ascending order of rows."""
-        pairs = history.items() if isinstance(history, Mapping) else ((item, 1.0) for item in history)
+    def _rows_and_weights(self, history: History) -> tuple[list[int], list[float]]:
+        """Return the rows of known items in ascending order, and their weights; repeated items are added up."""
         weights: dict[int, float] = {}
+        for row, weight in self._known(history):
+            weights[row] = weights.get(row, 0.0) + weight
+        rows = [row for row in sorted(weights) if weights[row] != self.min_weight]
+        return rows, [weights[row] for row in rows]
+
+    def _known(self, history: History) -> Iterator[tuple[int, float]]:
+        """Yield the row and the weight of each known item of a history, in its order."""
+        pairs = history.items() if isinstance(history, Mapping) else ((item, 1.0) for item in history)
         for item, weight in pairs:
             row = self.items.rows.get(item)
             if row is None:
@@ -152,8 +172,7 @@ class RecommenderModel(Model):
                     min_weight=self.min_weight,
                     got=weight,
                 )
-            weights[row] = weights.get(row, 0.0) + weight
-        return {row: weights[row] for row in sorted(weights) if weights[row] != self.min_weight}
+            yield row, weight
 
     def user_rows(self, users: Sequence[str]) -> Matrix:
         """Return the rows of users of the training data."""

@@ -10,17 +10,18 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Histories, History, Model, Parts
 from firth.core.run import Run
 from firth.core.stored import check_arrays, finite_rows
-from firth.core.vectors import Matrix, Vectors
+from firth.core.vectors import Hits, Matrix, Vectors, top_rows
+from firth.data.table import Table
 from firth.kernels.sparse import CSRMatrix
 from firth.nets.autoencoder import divergence_loss, sample_code
-from firth.nets.user_autoencoder import Baskets, UserNet
+from firth.nets.user_autoencoder import Baskets, UserNet, negative_log_likelihood
 from firth.recommenders.recommender_model import (
     KEYS,
     RecommenderModel,
@@ -147,8 +148,70 @@ class MultVAEModel(UserModel):
         """Return the standard deviations of the codes of these histories; longer histories have smaller ones."""
         return self.coded(self.entries(histories))[1]
 
+    def recommend(self, user: str, k: int = 10, *, seen: bool = False, explore: float = 0.0, seed: int = 1) -> Hits:
+        """Return the `k` best items for a user of the training data; with `seen`, including items of the history.
+
+        With `explore`, the code is drawn from the user's distribution, with its standard deviations times `explore`:
+        the less is known of a user, the more the items differ from seed to seed (Thompson sampling).
+        """
+        row = self.users.row(user)
+        history = self.seen.items[self.seen.starts[row] : self.seen.starts[row + 1]].tolist()
+        code = explored(self._rows["users"][[row]], self._rows["deviations"][[row]], explore, [seed, *history])
+        return self._best(code, [] if seen else history, k)
+
+    def recommend_for(
+        self, history: History, k: int = 10, *, seen: bool = False, explore: float = 0.0, seed: int = 1
+    ) -> Hits:
+        """Return the `k` best items for a user with this history, who need not be in the training data.
+
+        `explore` is that of `recommend`.
+        """
+        history = history if isinstance(history, Mapping) else list(history)
+        entries = self.entries([history])
+        code = explored(*self.coded(entries), explore, [seed, *entries.columns.tolist()])
+        return self._best(code, [] if seen else [self.items.rows[item] for item in history if item in self.items], k)
+
+    @torch.inference_mode()
+    def sample(self, n: int = 1, *, seed: int = 1, noise: bool = True, prior: bool = False) -> Table:
+        """Return the interactions of `n` synthetic users, as a table with the columns user and item.
+
+        A user has a code, the number of items of a random user of the training data, and so many different items,
+        drawn with the probabilities that the decoder gives for the code. Without `noise` they are the most probable
+        ones. Codes are drawn from the mixture of the training users' distributions, or with `prior` from N(0, 1).
+        """
+        if n < 1:
+            raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="n", got=n)
+        random = np.random.default_rng(seed)
+        codes = random.standard_normal((n, self.method.dim)).astype(np.float32)
+        like = random.integers(len(self.users), size=n)
+        if not prior:
+            codes = self._rows["users"][like] + self._rows["deviations"][like] * codes
+        names, items, keys = list[str](), list[str](), self.items.keys
+        for first in range(0, n, USERS_PER_BATCH):
+            scores = self.scores(codes[first : first + USERS_PER_BATCH])
+            if noise:  # the highest sums with Gumbel noise are a sample without replacement (Kool et al. 2019)
+                scores = scores + random.gumbel(size=scores.shape).astype(np.float32)
+            for number, row in enumerate(scores, first):
+                size = int(self.seen.starts[like[number] + 1] - self.seen.starts[like[number]])
+                names += [f"synthetic {number + 1}"] * size
+                items += [keys[item] for item in top_rows(row, size)]
+        return Table({"user": names, "item": items})
+
     def __repr__(self) -> str:
         return f"{super().__repr__()}, codes of {self.method.dim}"
+
+
+def explored(means: Matrix, deviations: Matrix, explore: float, seed: Sequence[int]) -> Matrix:
+    """Return codes drawn from normal distributions with their deviations times `explore`; 0 gives the means.
+
+    The seed includes the history, or a seed would move all users in the same direction.
+    """
+    if not 0 <= explore < np.inf:
+        raise FirthError(
+            "invalid_value", "{option} must be at least {minimum}; got {got}.", option="explore", minimum=0, got=explore
+        )
+    noise = np.random.default_rng(seed).standard_normal(means.shape).astype(np.float32)
+    return means + np.float32(explore) * deviations * noise
 
 
 class UserTraining(RowTraining):
@@ -156,7 +219,7 @@ class UserTraining(RowTraining):
 
     baseline = "the loss of recommending by popularity"
 
-    def __init__(self, method: UserOptions, net: UserNet, rows: CSRMatrix, fingerprint: str, run: Run) -> None:
+    def __init__(self, method: UserOptions, net: nn.Module, rows: CSRMatrix, fingerprint: str, run: Run) -> None:
         self.entries = rows
         super().__init__(method, net, len(rows.starts) - 1, fingerprint, run)
 
@@ -176,8 +239,8 @@ class UserTraining(RowTraining):
         method = self.method
         code = net.encode(baskets, method.dropout)
         if not isinstance(method, Variational):
-            return net.negative_log_likelihood(net.decode(code.mean), baskets).sum()
-        losses = net.negative_log_likelihood(net.decode(sample_code(code, torch.randn_like(code.mean))), baskets)
+            return negative_log_likelihood(net.decode(code.mean), baskets).sum()
+        losses = negative_log_likelihood(net.decode(sample_code(code, torch.randn_like(code.mean))), baskets)
         loss: Tensor = losses.sum() + method.beta * self.annealed(method.kl_annealing) * divergence_loss(code)
         return loss
 
@@ -186,17 +249,22 @@ class UserTraining(RowTraining):
         _, held_out_items = split_histories(select_users(self.entries, self.held_out), self.run.seed)
         if not len(held_out_items.columns):
             return None
-        shares = token_shares(select_users(self.entries, self.rows).columns, self.user_net.last.out_features)
+        items = 1 + int(self.entries.columns.max())
+        shares = token_shares(select_users(self.entries, self.rows).columns, items)
         return float(-np.log(shares)[held_out_items.columns].mean())
+
+    def logits(self, users: NDArray[np.int64], inputs: CSRMatrix) -> Tensor:
+        """Return the logits of held-out users with these items."""
+        code = self.user_net.encode(Baskets(*(tensor.to(self.device) for tensor in baskets_of(inputs))))
+        return self.user_net.decode(code.mean)
 
     def evaluate(self, most: int) -> dict[str, float]:
         """Return the mean −log p of the hidden items of held-out users, given the rest of their history."""
         total = items = 0.0
         for users in self.measured_rows(most):
             inputs, held_out_items = split_histories(select_users(self.entries, users), self.run.seed)
-            code = self.user_net.encode(Baskets(*(tensor.to(self.device) for tensor in baskets_of(inputs))))
             targets = Baskets(*(tensor.to(self.device) for tensor in baskets_of(held_out_items)))
-            total += float(self.user_net.negative_log_likelihood(self.user_net.decode(code.mean), targets).sum())
+            total += float(negative_log_likelihood(self.logits(users, inputs), targets).sum())
             items += len(targets.items)
         return {"held_out_loss": total / items} if items else {}
 

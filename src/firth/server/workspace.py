@@ -39,7 +39,7 @@ class Workspace:
         self.spaces: dict[str, Any] = {}  # the spaces of maps, by name
 
     def sources(self) -> list[dict[str, Any]]:
-        """Return the data files: first uploaded or generated ones, then those under the root."""
+        """Return the data files: uploaded and generated ones, or with a root, those under it."""
         sources = [describe("here", path, self.temporary) for path in sorted(self.temporary.iterdir()) if is_data(path)]
         if self.root is not None:
             sources += [describe("root", path, self.root) for path in data_files(self.root)]
@@ -61,7 +61,7 @@ class Workspace:
         return path
 
     def drop(self, name: str, content: bytes) -> dict[str, Any]:
-        """Store an uploaded file under its name, or a similar one if that is taken."""
+        """Store an uploaded file under its name, or a similar one if that is taken; with a root, it is kept there."""
         file_name = re.sub(r"[^\w.-]+", "-", Path(name.replace("\\", "/")).name).lstrip(".-")[:80]
         if not file_name or not is_data(Path(file_name)):
             suffixes = ", ".join((*TEXTS[:3], *RECORDS))
@@ -73,13 +73,15 @@ class Workspace:
             )
         if not content:
             raise FirthError("empty_data", "{name} is empty.", name=file_name)
-        path, number = self.temporary / file_name, 2
-        while path.exists() and path.read_bytes() != content:
+        where, folder = ("here", self.temporary) if self.root is None else ("root", self.root)
+        path, number = folder / file_name, 2
+        while os.path.lexists(path) and not is_same(path, content):
             stem, _, rest = file_name.partition(".")
-            path, number = self.temporary / f"{stem}-{number}.{rest}", number + 1
-        with new_file(path) as work:
-            work.write_bytes(content)
-        return describe("here", path, self.temporary)
+            path, number = folder / f"{stem}-{number}.{rest}", number + 1
+        if not path.exists():
+            with new_file(path) as work:
+                work.write_bytes(content)
+        return describe(where, path, folder)
 
     def inside(self, name: str, option: str) -> Path:
         """Return the path that an option of a job names, relative to the root. Paths outside are refused."""
@@ -107,6 +109,11 @@ class Workspace:
     def source_name(self, path: Path) -> str:
         """Return the name of a data file, as `source` accepts it."""
         return f"root/{path.relative_to(self.root)}" if self.root is not None else f"here/{path.name}"
+
+
+def is_same(path: Path, content: bytes) -> bool:
+    """Return whether a path is a regular file with this content."""
+    return path.is_file() and not path.is_symlink() and path.read_bytes() == content
 
 
 def name_taken(path: Path) -> RequestError:

@@ -29,7 +29,7 @@ from firth.evaluate import (
 from firth.evaluate.words import check_finite, fold, row_lookup
 from firth.studies import measures
 from firth.studies.alignment import vectors_of
-from firth.studies.compared_models import ComparedModel, compared_models
+from firth.studies.compared_models import ComparedModel, ModelOrPath, compared_models
 from firth.studies.comparison import Comparison, Measure, ModelMetadata, make_measure
 from firth.studies.documents import LEAST, Drawn, draw, lookups
 from firth.studies.training_data import LABELS, TEXTS, EvaluationData, training_data, training_note
@@ -41,7 +41,7 @@ Note = Callable[[str], None]
 
 
 def compare(
-    models: Sequence[Any] | Mapping[str, Any],
+    models: Sequence[ModelOrPath] | Mapping[str, ModelOrPath],
     data: Any = None,
     *,
     analogies: PathLike | None = None,

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from firth.formats.fasttext import is_fasttext
 
 WARM_UP = 32  # texts embedded before the clock starts
 
+ModelOrPath = Model | Vectors | str | os.PathLike[str]
 Embed = Callable[[Sequence[str]], tuple[Matrix, int, int]]  # rows; words with a vector, words without
 
 
@@ -68,7 +68,7 @@ class ComparedModel:
         return rows, known / (known + unknown) if known + unknown else np.nan, len(texts) / max(seconds, 1e-9)
 
 
-def compared_models(models: Sequence[Any] | Mapping[str, Any]) -> list[ComparedModel]:
+def compared_models(models: Sequence[ModelOrPath] | Mapping[str, ModelOrPath]) -> list[ComparedModel]:
     """Load models, vectors, or paths to either; in a list, they are named by their paths or as NAME=PATH."""
     if isinstance(models, (str, os.PathLike, Model, Vectors)):
         raise FirthError(
@@ -82,12 +82,12 @@ def compared_models(models: Sequence[Any] | Mapping[str, Any]) -> list[ComparedM
     return [compared_model(name, model) for name, model in named.items()]
 
 
-def named_models(models: Sequence[Any]) -> dict[str, Any]:
+def named_models(models: Sequence[ModelOrPath]) -> dict[str, ModelOrPath]:
     """Return the models by name."""
-    split = [model.partition("=") if has_name(model) else ("", "", model) for model in models]
-    default_names = iter(names_of([model for name, _, model in split if not name]))
-    named: dict[str, Any] = {}
-    for explicit_name, _, model in split:
+    split = [split_name(model) for model in models]
+    default_names = iter(names_of([model for name, model in split if not name]))
+    named: dict[str, ModelOrPath] = {}
+    for explicit_name, model in split:
         name = explicit_name or next(default_names)
         if name in named:
             raise FirthError(
@@ -100,14 +100,15 @@ def named_models(models: Sequence[Any]) -> dict[str, Any]:
     return named
 
 
-def has_name(model: object) -> bool:
-    """Return whether a model is given as NAME=PATH, and is not a path that contains =."""
+def split_name(model: ModelOrPath) -> tuple[str, ModelOrPath]:
+    """Return the name and the path of NAME=PATH; no name for a model or a path, which may contain = itself."""
     if not isinstance(model, str) or "=" not in model or as_path(model).exists():
-        return False
-    return os.sep not in model.partition("=")[0]
+        return "", model
+    name, _, path = model.partition("=")
+    return ("", model) if os.sep in name else (name, path)
 
 
-def names_of(models: Sequence[Any]) -> list[str]:
+def names_of(models: Sequence[ModelOrPath]) -> list[str]:
     """Return the last part of each path if these are unique, else the full paths; objects are named by their class."""
     paths = [os.fspath(model) if isinstance(model, (str, os.PathLike)) else None for model in models]
     used_paths = [path for path in paths if path is not None]
@@ -122,7 +123,7 @@ def names_of(models: Sequence[Any]) -> list[str]:
     ]
 
 
-def compared_model(name: str, source: Any) -> ComparedModel:
+def compared_model(name: str, source: ModelOrPath) -> ComparedModel:
     """Load one model, or wrap a model or vectors that are loaded already."""
     size = None
     if isinstance(source, (str, os.PathLike)):

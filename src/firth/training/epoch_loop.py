@@ -136,6 +136,7 @@ class Loop(ABC):
         report.begin(f"training {self.method.method_name()}", epochs * self.size, self.unit)
         try:
             while progress.epoch < epochs and not self.out_of_time():
+                self.before_slice()
                 with interrupts_held():
                     self.slice()
                 report.step(self.done(), **self.progress_metrics())
@@ -176,13 +177,21 @@ class Loop(ABC):
         """Return whether the time budget is used up."""
         return 0 < self.run.budget <= self.progress.seconds
 
+    def before_slice(self) -> None:  # noqa: B027 (most loops need nothing)
+        """Compute what the next slice needs. Interrupting it is harmless, because it changes neither the tables nor the
+        progress."""
+
+    def epoch_seed(self) -> int:
+        """Return the seed of this epoch."""
+        return mix((self.run.seed * GOLDEN + self.progress.epoch + 1) & MASK)
+
     def slice(self) -> None:
         """Train for a fraction of a second."""
         progress = self.progress
         speed = progress.words / progress.seconds if progress.seconds else 100_000
         before, began = self.done(), time.perf_counter()
         units = min(speed * SLICE_SECONDS, self.size)  # at most an epoch, whatever speed a checkpoint implies
-        result = self.train(units, mix((self.run.seed * GOLDEN + progress.epoch + 1) & MASK))
+        result = self.train(units, self.epoch_seed())
         progress.seconds += time.perf_counter() - began
         progress.words += self.done() - before
         progress.loss += result.loss

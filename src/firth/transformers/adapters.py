@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from firth.core.errors import FirthError
-from firth.core.model import Model, Parts, base_model
+from firth.core.model import Adapted, Model, Parts, base_model
 from firth.core.saved import load
 from firth.core.stored import check_finite
 from firth.nets.architecture import Architecture
@@ -127,7 +127,7 @@ def base_fingerprint(net: nn.Module) -> str:
 
 def base_folder(start: Model, method: str) -> Path:
     """Return the folder of the base model of new adapters; raise incompatible_start if it has none."""
-    if start.folder is None or getattr(start, "adapter", None) is not None:
+    if start.folder is None or (isinstance(start, Adapted) and start.adapter is not None):
         raise FirthError(
             "incompatible_start",
             "{method}.lora: adapters are stored without their base, so start must be a model in a folder of its own, "
@@ -235,13 +235,13 @@ def adapted_model(folder: Path | None, config: Mapping[str, Any], arrays: Arrays
     model = base_model(base)
     if not isinstance(model, HasNetwork):
         raise FirthError(
-            "unsupported_model", "{base} is not a BERT or GPT, which adapters are for: {got!r}.", base=name, got=base
+            "unsupported_model", "The base of an adapter must be a BERT or GPT; {base} is {got!r}.", base=name, got=base
         )
     model.adapter, others = apply_adapter(model.net, model.size, config, arrays, name, fingerprint)
     if others:
         raise FirthError(
             "unsupported_architecture",
-            "The adapter has weights of other modules than the blocks: {name}.",
+            "The adapter has weights of modules other than the blocks: {name}.",
             name=", ".join(sorted(others)[:3]),
         )
     return model
@@ -258,7 +258,7 @@ def apply_adapter(
     if fingerprint and base_fingerprint(net) != fingerprint:
         raise FirthError(
             "hash_mismatch",
-            "The adapter was trained on other weights than those in {base}. Use the folder it was trained on.",
+            "The weights in {base} are not those that the adapter was trained on. Use the original base.",
             base=base,
         )
     check_finite(dict(arrays))
@@ -283,8 +283,8 @@ def apply_adapter(
     if unknown or not stored:
         raise FirthError(
             "unsupported_architecture",
-            "The adapter has weights of layers that Firth does not adapt, or none at all: {name}.",
-            name=listed(unknown, "are not layers of a block") if unknown else "no lora_A of this network",
+            "The adapter does not fit the network: {name}.",
+            name=listed(unknown, "are not layers of a block") if unknown else "it has no lora_A for any of its layers",
         )
     add_adapters(net, {name: rows[name] for name in stored}, rank, scale)
     for name, layer in adapted_layers(net).items():

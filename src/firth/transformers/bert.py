@@ -32,9 +32,9 @@ class BERT(GradientOptions):
     data = Corpus
 
     size: str = option("mini", "2 layers × 128, 4 × 256, 4 × 512 or 12 × 768", choices=tuple(SIZES))
-    layers: int = option(0, "number of blocks; 0 = by size", low=0, high=1000)
-    dim: int = option(0, "vector dimension; 0 = by size", low=0, high=65536)
-    heads: int = option(0, "attention heads; must divide dim; 0 = by size", low=0, high=1024)
+    layers: int = option(0, "number of blocks; 0 = as in the option size", low=0, high=1000)
+    dim: int = option(0, "vector dimension; 0 = as in the option size", low=0, high=65536)
+    heads: int = option(0, "attention heads; must divide dim; 0 = as in the option size", low=0, high=1024)
     feedforward_dim: int = option(0, "width of the feed-forward layer; 0 = 4 × dim", low=0)
     context_length: int = option(128, "maximum number of tokens of a text or pair of texts", low=8, high=1_000_000)
     activation: str = option("gelu", "of the feed-forward layer", choices=("gelu", "gelu_tanh", "relu"))

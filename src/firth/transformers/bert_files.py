@@ -103,8 +103,8 @@ def stored_architecture(method: Method, parts: Parts) -> Architecture:
     if older is not None:
         options = {OLD_SIZE_NAMES.get(name, name): value for name, value in older.items()}
         names = ("layers", "dim", "heads", "feedforward_dim", "dropout", "activation", "epsilon")
-        kept = {name: options[name] for name in names} | {"context_length": options["max_positions"]}
-        method = build_settings(registry.method("bert"), kept)
+        described = {name: options[name] for name in names} | {"context_length": options["max_positions"]}
+        method = build_settings(registry.method("bert"), described)
     segments = parts.arrays.get("embeddings.token_type_embeddings.weight")
     if segments is None:
         segments = parts.arrays.get("bert.embeddings.token_type_embeddings.weight")

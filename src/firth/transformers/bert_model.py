@@ -51,7 +51,16 @@ from firth.transformers.sentence_transformers_folder import (
     stored_projection,
     stored_settings,
 )
-from firth.transformers.text_encoder import WINDOW, Engine, Read, Reader, new_engine, prefetched, resolve_engine
+from firth.transformers.text_encoder import (
+    WINDOW,
+    Engine,
+    Read,
+    Reader,
+    engine_description,
+    new_engine,
+    prefetched,
+    resolve_engine,
+)
 from firth.transformers.whitening import whitening
 
 Pair = tuple[str, str]
@@ -278,7 +287,7 @@ class BertModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
             if not text:
                 raise FirthError(
                     "empty_data",
-                    "Text {number:,} has no ids. An empty text has its special tokens.",
+                    "Text {number:,} has no token ids; even an empty text has its special tokens.",
                     number=number,
                 )
         lowest, highest = min(map(min, texts), default=0), max(map(max, texts), default=0)
@@ -304,6 +313,11 @@ class BertModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
         if key not in self._engines:
             self._engines[key] = new_engine(self.net, *key)
         return self._engines[key]
+
+    @property
+    def engine_description(self) -> str:
+        """Which engine computes text vectors, and why."""
+        return engine_description(self.size, self.pooling, bool(self.sentence.prompts))
 
     def finished(self, rows: Matrix, pooling: Pooling) -> Matrix:
         """Apply the projection and the normalization of the pooling."""
@@ -337,7 +351,14 @@ class BertModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
         return BertModel(self.method, self.net, self.tokenizer, pooling, self.training, projection, self.sentence)
 
     def with_settings(self, **settings: Any) -> BertModel:
-        """Return a model with other `SentenceSettings`: prompts, default_prompt, similarity or truncate_dim."""
+        """Return a model with other `SentenceSettings`: prompts, default_prompt, similarity or truncate_dim.
+
+        A `truncate_dim` must be one that `shortened` accepts.
+        """
+        if settings.get("truncate_dim") is not None:
+            full = replace(self.sentence, truncate_dim=None)
+            plain = BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, self.projection, full)
+            check_shorter(self, settings["truncate_dim"], plain.dim_of(self.pooling), "truncate_dim")
         sentence = replace(self.sentence, **settings)
         return BertModel(self.method, self.net, self.tokenizer, self.pooling, self.training, self.projection, sentence)
 

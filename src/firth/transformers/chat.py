@@ -117,7 +117,7 @@ def render_chat(template: str | None, messages: Messages, special: Mapping[str, 
             add_generation_prompt=generate,
             **special,
         )
-    except Exception as error:  # whatever a template of someone else's does wrong
+    except Exception as error:  # any error that a foreign template raises
         raise FirthError(
             "invalid_value",
             "The chat template does not accept these messages: {reason}.",

@@ -119,14 +119,7 @@ class ContextualModel(ABC):
             ("combine", combine, COMBINE),
             ("subword_pooling", subword_pooling, SUBWORD_POOLING),
         ):
-            if value not in choices:
-                raise FirthError(
-                    "invalid_value",
-                    "{option} must be one of {choices}; got {got!r}.",
-                    option=name,
-                    choices=", ".join(choices),
-                    got=value,
-                )
+            check_choice(name, value, choices)
         return layer_numbers(layers, self.size.layers)
 
     def width(self, layers: Sequence[int], combine: str) -> int:

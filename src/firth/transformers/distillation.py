@@ -151,7 +151,7 @@ def whole_vocabulary(
     if words:
         raise FirthError(
             "conflicting_options",
-            "{option} adds words to a WordPiece vocabulary; the teacher has {model}. Use 0.",
+            "{option} adds words to a WordPiece vocabulary, but the teacher's tokenizer is {model}. Use {option}=0.",
             option="Distil.words",
             model=document["model"].get("type"),
         )

@@ -110,7 +110,7 @@ class GGUFModel(GPTModel):
     def engine_description(self) -> str:
         """Which engine generates text, and why."""
         kinds = sorted({tensor.storage.name for tensor in self.weights.file.tensors.values() if tensor.ndim > 1})
-        return f"native, with weights as the file has them ({', '.join(kinds)}); torch in float32 for everything else"
+        return f"native, with weights as stored in the file ({', '.join(kinds)}); torch in float32 for everything else"
 
 
 def tokenizer_of(file: GGUFFile) -> SubwordTokenizer:

@@ -29,7 +29,7 @@ NETWORK = "network"  # document with the config of a network that the method's o
 
 @dataclass(frozen=True)
 class TextSettings:
-    """What other libraries store beside a network."""
+    """What other libraries store beside the weights of a network."""
 
     chat_template: str | None = None
     ends: tuple[int, ...] = ()  # tokens at which generation stops, besides eos

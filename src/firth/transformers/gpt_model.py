@@ -185,9 +185,9 @@ class GPTModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
             if native is None:
                 raise FirthError(
                     "unsupported_device",
-                    "precision={precision} is computed by the native engine on a CPU only{problem}.",
+                    "precision={precision} needs the native engine on a CPU{problem}.",
                     precision=precision,
-                    problem=f", which does not compute this network, because {problem}" if problem else "",
+                    problem=f", which does not support this network, because {problem}" if problem else "",
                 )
             self._engines[precision] = native
         return self._engines[precision]
@@ -230,7 +230,7 @@ class GPTModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
         if self.size.bidirectional or not self.settings.has_output:
             problem = "attends to both sides" if self.size.bidirectional else "has no output layer"
             raise FirthError(
-                "unsupported_model", "The model {problem}: it embeds texts and generates none.", problem=problem
+                "unsupported_model", "The model {problem}, so it embeds texts but cannot generate.", problem=problem
             )
         stop, slide = settings.pop("stop", ()), bool(settings.pop("slide", False))
         engine = self.engine(settings.pop("precision", "auto"))

@@ -62,7 +62,10 @@ ADAPTERS = {  # the method that opens an adapter, by peft's name of its task
 
 
 def read_modules(folder: Path) -> list[tuple[str, Path]]:
-    """Type and folder of each module of a sentence-transformers folder; empty for other folders."""
+    """Type and folder of each module of a sentence-transformers folder; empty for other folders.
+
+    A type is the name of a class of sentence-transformers, or the full name of a class of another package.
+    """
     if not (folder / MODULES).is_file():
         return []
     modules = read_json(folder / MODULES)
@@ -76,7 +79,9 @@ def read_modules(folder: Path) -> list[tuple[str, Path]]:
             "{path} must list modules, each with a type and a path inside the folder.",
             path=folder / MODULES,
         )
-    return [(module["type"].rsplit(".", 1)[-1], folder / module["path"]) for module in modules]
+    kinds = [module["type"] for module in modules]
+    kinds = [kind.rsplit(".", 1)[-1] if kind.startswith("sentence_transformers.") else kind for kind in kinds]
+    return [(kind, folder / module["path"]) for kind, module in zip(kinds, modules, strict=True)]
 
 
 def inside(path: Any) -> bool:
@@ -87,7 +92,8 @@ def inside(path: Any) -> bool:
 def network_folder(folder: Path) -> Path:
     """The folder with config.json, weights and tokenizer: the folder itself, or the one that modules.json names (older
     sentence-transformers)."""
-    return next((path for kind, path in read_modules(folder) if kind == "Transformer"), folder)
+    modules = read_modules(folder)
+    return next((path for kind, path in modules if kind.rsplit(".", 1)[-1] == "Transformer"), folder)
 
 
 def foreign_config(folder: Path) -> dict[str, Any] | None:
@@ -125,8 +131,9 @@ def foreign_config(folder: Path) -> dict[str, Any] | None:
             )
         raise FirthError(
             "unsupported_architecture",
-            '{path} has no model_type. Add "model_type": "bert" or "gpt2".',
+            "{path} has no model_type. Add that of the network; Firth reads {choices}.",
             path=network / CONFIG,
+            choices=", ".join(METHODS),
         )
     return None
 

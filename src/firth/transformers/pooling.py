@@ -31,7 +31,7 @@ COMBINE = ("mean", "sum", "concat")
 class Pooling:
     """Settings for pooling the token vectors of a text."""
 
-    how: str = option("mean", f"how token vectors become one: {', '.join(HOW)}; several as in cls+mean")
+    how: str = option("mean", f"how token vectors are combined: {', '.join(HOW)}; several as in cls+mean")
     layers: tuple[int, ...] = (-1,)  # 0 = input, -1 = last
     combine: str = option("mean", "how several layers are combined", choices=COMBINE)
     normalize: bool = option(False, "scale vectors to length 1")
@@ -189,10 +189,10 @@ def pool_tokens(x: Tensor, packed: Packed, mode: str, skipped: Tensor | None = N
     lengths = end - first
     rows = torch.repeat_interleave(torch.arange(len(first), device=x.device), lengths)
     tokens = torch.arange(len(rows), device=x.device) - torch.repeat_interleave(lengths.cumsum(0) - lengths, lengths)
-    kept = x[tokens + first[rows]]
+    pooled_tokens = x[tokens + first[rows]]
     if mode == "max":
         most = torch.full((len(first), x.shape[1]), -torch.inf, dtype=x.dtype, device=x.device)
-        most = most.index_reduce(0, rows, kept, "amax")
+        most = most.index_reduce(0, rows, pooled_tokens, "amax")
         return torch.where(empty[:, None], torch.zeros_like(most), most)
     weights = (
         (tokens + (first - starts[:-1])[rows] + 1).to(x.dtype)
@@ -200,6 +200,6 @@ def pool_tokens(x: Tensor, packed: Packed, mode: str, skipped: Tensor | None = N
         else torch.ones_like(x[: len(rows), 0])
     )
     zeros = torch.zeros(len(first), x.shape[1], dtype=x.dtype, device=x.device)
-    total = zeros.index_add(0, rows, kept * weights[:, None])
+    total = zeros.index_add(0, rows, pooled_tokens * weights[:, None])
     size = zeros[:, 0].index_add(0, rows, weights).clamp(min=1e-9)[:, None]
     return total if mode == "sum" else total / (size.sqrt() if mode == "mean_sqrt_len_tokens" else size)

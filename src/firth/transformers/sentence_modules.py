@@ -105,6 +105,16 @@ class Dense:
         check_features(config, "Dense")
         weight = checked_array(arrays, "linear.weight", (None, dim))
         bias = checked_array(arrays, "linear.bias", (len(weight),)) if "linear.bias" in arrays else None
+        declared = {"in_features": dim, "out_features": len(weight), "bias": bias is not None}
+        for name, actual in declared.items():
+            if config.get(name, actual) != actual:
+                raise FirthError(
+                    "damaged_model",
+                    "config.json of a Dense module has {name}={got!r:.60}, but its weights have {actual}.",
+                    name=name,
+                    got=config[name],
+                    actual=actual,
+                )
         use_residual = config.get("use_residual", False) is True
         residual = None
         if use_residual and len(weight) != dim:
@@ -260,7 +270,7 @@ def check_features(config: Mapping[str, Any], module: str) -> None:
         if name != "sentence_embedding":
             raise FirthError(
                 "unsupported_architecture",
-                "Firth supports {module} modules of the sentence vector; {key} is {got!r:.60}.",
+                "Firth supports {module} modules only on the sentence vector; {key} is {got!r:.60}.",
                 module=module,
                 key=key,
                 got=name,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from firth.core.arguments import check_choice
 from firth.core.errors import FirthError
 
 #: The prompts of a role, as sentence-transformers looks for them: the first that is not empty.
@@ -57,14 +58,7 @@ class SentenceSettings:
         name = self.default_prompt if name is None else name
         if name is None or name == "":
             return ""
-        if name not in self.known_names:
-            raise FirthError(
-                "invalid_value",
-                "{option} must be one of {choices}; got {got!r:.80}.",
-                option="prompt",
-                choices=", ".join(self.known_names),
-                got=name,
-            )
+        check_choice("prompt", name, self.known_names)
         return self.prompts.get(name, "") if name not in ROLES else self.role_prompt(name)
 
     def role_prompt(self, role: str) -> str:

@@ -12,7 +12,7 @@ from firth.core.errors import FirthError
 from firth.core.long_texts import CHUNK
 from firth.core.storage import read_arrays, read_json
 from firth.nets.architecture import Architecture
-from firth.transformers.huggingface_folder import MODULES, read_modules
+from firth.transformers.huggingface_folder import MODULES, network_folder, read_modules
 from firth.transformers.pooling import SEPARATOR, Pooling, layer_numbers
 from firth.transformers.sentence_modules import (
     Dense,
@@ -58,6 +58,7 @@ class SentenceFiles(NamedTuple):
 
 def read_sentence_files(folder: Path, dim: int, max_positions: int) -> SentenceFiles:
     """Return pooling, projection and settings of a folder; the mean of the last layer if it has no modules.json."""
+    check_truncation_side(network_folder(folder))
     if not (folder / MODULES).is_file():
         return SentenceFiles(Pooling(), None, SentenceSettings())
     modules = read_modules(folder)
@@ -97,6 +98,21 @@ def read_sentence_files(folder: Path, dim: int, max_positions: int) -> SentenceF
     return SentenceFiles(pooling, Projection(steps) if steps else None, settings)
 
 
+def check_truncation_side(network: Path) -> None:
+    """Raise unsupported_architecture if the tokenizer cuts long texts at the left."""
+    path = network / "tokenizer_config.json"
+    side = read_object(path).get("truncation_side") if path.is_file() else None
+    if side not in (None, "right"):
+        raise FirthError(
+            "unsupported_architecture",
+            "{path} has {name}={got!r:.60}, but Firth cuts long texts at the right. To load the model nevertheless, "
+            "remove the entry.",
+            path=path,
+            name="truncation_side",
+            got=side,
+        )
+
+
 def read_object(path: Path) -> dict[str, Any]:
     """Read a JSON object."""
     document = read_json(path)
@@ -106,7 +122,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def is_normalized(kinds: list[str]) -> bool:
-    """Return whether the last module that does something is Normalize, which `Pooling.normalize` stands for."""
+    """Return whether the last module, apart from dropout, is Normalize; `Pooling.normalize` represents it."""
     return next((kind == "Normalize" for kind in reversed(kinds) if kind != "Dropout"), False)
 
 
@@ -157,13 +173,16 @@ def pooling_modes(config: Mapping[str, Any], where: Path) -> list[str]:
 
 def max_tokens_of(transformer: Mapping[str, Any], network: Path, max_positions: int) -> int:
     """Return the maximum number of tokens of a text; 0 if it is the number of positions."""
+    longest = transformer.get("max_seq_length")
+    if longest is not None and (type(longest) is not int or longest < 1):
+        raise FirthError(
+            "damaged_model",
+            "{folder}: max_seq_length must be a number of tokens; got {got!r:.60}.",
+            folder=network,
+            got=longest,
+        )
     path = network / "tokenizer_config.json"
-    tokenizer = read_json(path) if path.is_file() else {}
-    declared = [
-        transformer.get("max_seq_length"),
-        tokenizer.get("model_max_length") if isinstance(tokenizer, dict) else 0,
-    ]
-    for limit in declared:
+    for limit in (longest, read_object(path).get("model_max_length") if path.is_file() else None):
         if type(limit) is int and limit > 0:  # the tokenizer may have 10^30: no limit
             return limit if limit < max_positions else 0
     return 0
@@ -235,7 +254,7 @@ def sentence_documents(
 
 
 def pooling_config(pooling: Pooling, dim: int) -> dict[str, Any]:
-    """Return config.json of the module Pooling: flags, which every version reads, unless the order of modes differs."""
+    """Return config.json of the module Pooling, with flags, which every version reads, if they express the order."""
     prompt = {} if pooling.include_prompt else {"include_prompt": False}
     if list(pooling.modes) != [mode for mode in MODES if mode in pooling.modes]:
         return {"embedding_dimension": dim, "pooling_mode": list(pooling.modes), **prompt}

@@ -212,7 +212,7 @@ class Native:
 
     @cached_property
     def torch(self) -> Torch:
-        """An engine for poolings that the kernel does not have."""
+        """An engine for pooling modes that the kernel does not support."""
         return Torch(self.net, "cpu", "float32")
 
     def rows(self, ids: Ids, pooling: Pooling) -> Matrix:
@@ -261,6 +261,17 @@ def needs_torch(size: Architecture) -> str:
         "interleaved rotary positions": size.positions == "rotary" and not size.rotary_halves,
     }
     return ", ".join(reason for reason, applies in reasons.items() if applies)
+
+
+def engine_description(size: Architecture, pooling: Pooling, prompts: bool) -> str:
+    """Return which engine computes text vectors, and why; `prompts` if the model has prompts."""
+    others = [mode for mode in pooling.modes if mode not in KERNEL_MODES]
+    problem = needs_torch(size) or (f"the pooling {', '.join(others)}" if others else "")
+    if problem:
+        return f"torch, because the native engine does not support {problem}"
+    skipped = prompts and not pooling.include_prompt
+    more = "; torch for texts with a prompt, which the pooling leaves out" if skipped else ""
+    return f"native on a CPU, torch on a GPU{more}"
 
 
 def native_shape(size: Architecture) -> Shape:

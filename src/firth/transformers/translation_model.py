@@ -126,6 +126,11 @@ class Translator(TracesAttention, EmbedsTexts):
         return ENCODER_DECODERS.get(self.net.size.family) if isinstance(self.net, EncoderDecoder) else None
 
     @property
+    def engine_description(self) -> str:
+        """Which engine translates and embeds, and why."""
+        return "torch, because the native engines compute encoders and decoders, not networks of both"
+
+    @property
     def rows(self) -> int:
         """The number of rows of the output layer; there may be more than tokens."""
         net = self.net
@@ -384,8 +389,8 @@ class Translator(TracesAttention, EmbedsTexts):
         if self.family is not None and not self.family.one_tokenizer:
             raise FirthError(
                 "unsupported_model",
-                "A {family} has another tokenizer for translations. Omit the second text to see the model's own "
-                "translation.",
+                "{family} models tokenize translations differently from sources. Omit the second text to see the "
+                "model's own translation.",
                 family=self.family.title,
             )
         return source, self.encoded([other], "Translation")[0]

@@ -208,7 +208,7 @@ def train_translator(method: TranslatorOptions, data: TranslationPairs, run: Run
     if start is not None and start.family is not None:
         raise FirthError(
             "incompatible_start",
-            "start must be a model that Firth trained; it has {existing}.",
+            "start must be a model that Firth trained; it is {existing}.",
             existing=f"a loaded {start.family.title}",
         )
     if start is not None and (different := [name for name in SIZES if not same(method, start, name)]):

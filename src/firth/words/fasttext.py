@@ -79,7 +79,12 @@ class FastText(HoldingOut):
         previous = self.check_start(start) if start is not None else None
         tokens, reading_seconds = read_sentences(self, data, run, previous)
         method = self.sized(tokens)
-        training = SubwordTraining(method, tokens, run, previous)
+        training_class = SubwordTraining
+        if run.cluster:
+            from firth.words.window_replicas import ReplicatedSubwordTraining
+
+            training_class = ReplicatedSubwordTraining
+        training = training_class(method, tokens, run, previous)
         metrics = training.go() | {"reading_seconds": reading_seconds, "ngram_rows": training.subwords.rows}
         table, outputs = (np.ascontiguousarray(table[:, : self.dim]) for table in (training.inputs, training.outputs))
         vocabulary = merged_vocabulary(tokens.vocabulary, previous.vocabulary) if previous else tokens.vocabulary

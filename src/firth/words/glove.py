@@ -25,6 +25,7 @@ class GloVe(PairOptions):
     """Minimize Σ f(X) (w · c + b_w + b_c − log X)² over the pairs of words that co-occur (eq. 8)."""
 
     summary: ClassVar[str] = "word vectors: dot products fit log co-occurrence counts; fast on large corpora"
+    distributed: ClassVar[str] = "reading the text, counting pairs, and training by blocks that share no row"
     model: ClassVar[type[GloVeModel]] = GloVeModel
 
     dim: int = option(100, "vector dimension", low=1, high=65536)
@@ -45,6 +46,14 @@ class GloVe(PairOptions):
     learning_rate: float = option(0.05, "learning rate of AdaGrad", low=1e-9, high=100)
     add_contexts: bool = option(True, "use word + context vectors as word vectors; off: word vectors only")
     unknown: bool = option(False, "add a last row <unk>, the mean of the 100 rarest words, as in Stanford's GloVe")
+
+    def check_run(self, run: Run) -> None:
+        """Refuse settings of a run that the method cannot follow."""
+        super().check_run(run)
+        if run.cluster:
+            from firth.training.replicas import check_replicas
+
+            check_replicas(run)
 
     def sized(self, vocabulary: Vocabulary) -> GloVe:
         """Return this method with its unset options chosen by corpus size.
@@ -78,7 +87,12 @@ class GloVe(PairOptions):
                 unknown=UNKNOWN,
             )
         metrics["counting_seconds"] = time.monotonic() - started
-        training = glove.Training(method, pairs, run, glove.start_tables(start) if start else None)
+        training_class = glove.Training
+        if run.cluster:
+            from firth.words.glove_cluster import ClusterTraining
+
+            training_class = ClusterTraining
+        training = training_class(method, pairs, run, glove.start_tables(start) if start else None)
         metrics |= training.go()
         metrics |= {"deterministic": True, "threads": run.cores}
         tables = glove.result_tables(training.parameters, self.dim, self.add_contexts)

@@ -36,7 +36,6 @@ class PairOptions(WordOptions):
         UNSEEN_WORDS,
         WORD_ORDER,
     )
-    distributed: ClassVar[str] = "reading the text and counting pairs; training runs in this process"
     window: int = option(5, "context words on each side", low=1, high=kernel.MAX_WINDOW)
     side: str = option("both", "side of the word on which contexts are counted", choices=kernel.SIDES)
     weighting: str | None = option(

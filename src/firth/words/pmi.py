@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from firth.core.arguments import check_choice
 from firth.core.errors import FirthError
 from firth.core.method import Method
 from firth.core.model import Model, Parts
@@ -114,14 +115,7 @@ class PMIModel(WordModel):
         Scores are plain PMI and NPMI for every variant. PMI favors rare pairs; `min_count` excludes pairs that occur
         less often.
         """
-        if by not in ORDERS:
-            raise FirthError(
-                "invalid_value",
-                "{option} must be one of {choices}; got {got!r}.",
-                option="by",
-                choices=", ".join(ORDERS),
-                got=by,
-            )
+        check_choice("by", by, ORDERS)
         if k < 1:
             raise FirthError("invalid_value", "{option} must be at least 1; got {got}.", option="k", got=k)
         row = self.vectors.row(word)

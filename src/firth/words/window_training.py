@@ -91,7 +91,11 @@ class WindowMethod(WordOptions):
 
     def check_run(self, run: Run) -> None:
         """Raise an error if the method cannot run on the device."""
-        if self.gpu:
+        if self.trains_copies and run.cluster:
+            from firth.training.replicas import check_replicas
+
+            check_replicas(run)
+        elif self.gpu:
             on_gpu(self, run, 0)
         else:
             super().check_run(run)
@@ -141,6 +145,9 @@ class WindowMethod(WordOptions):
 class HoldingOut(WindowMethod):
     """Options of SkipGram, CBOW and FastText, which can measure the loss on a part of the corpus."""
 
+    distributed: ClassVar[str] = "reading the text, and training, where each worker has a copy of the tables"
+    trains_copies: ClassVar[bool] = True
+
     held_out: float = option(0.0, "share of the corpus, at its end, on which the loss is measured", low=0, high=0.9)
 
 
@@ -161,7 +168,11 @@ def fit_word2vec(method: HoldingOut, data: Any, run: Run, start: Model | None) -
         )
     tokens, reading_seconds = read_sentences(method, data, run, start)
     method, trainer_class = method.sized(tokens), Training
-    if on_gpu(method, run, (method.epochs or 0) * len(tokens.ids)):
+    if run.cluster:
+        from firth.words.window_replicas import ReplicatedTraining
+
+        trainer_class = ReplicatedTraining
+    elif on_gpu(method, run, (method.epochs or 0) * len(tokens.ids)):
         with networks():
             from firth.words.window_training_gpu import CudaTraining
         trainer_class = CudaTraining

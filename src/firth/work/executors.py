@@ -72,6 +72,10 @@ class Executor(Protocol):
     """Computes requests in any order."""
 
     threads: int  # per worker; 0: all cores
+    workers: int
+
+    def check_simultaneous(self) -> None:
+        """Refuse more workers than can run at the same time."""
 
     def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
         """Yield the number and the result of each request when it is finished."""
@@ -120,6 +124,10 @@ class ThisProcess:
     """Computes one shard after the other; the functions use all cores."""
 
     threads = 0
+    workers = 1
+
+    def check_simultaneous(self) -> None:
+        """Refuse more workers than can run at the same time: there is one."""
 
     def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
         """Yield the number and the result of each request when it is finished."""
@@ -151,6 +159,9 @@ class LocalProcesses:
         self.results_queue: queue.SimpleQueue[tuple[int, Result] | BaseException] = queue.SimpleQueue()
         self.served = 0  # workers that have a thread
         self.closed = False
+
+    def check_simultaneous(self) -> None:
+        """Refuse more workers than can run at the same time: each has a process."""
 
     def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
         """Yield the number and the result of each request when it is finished."""
@@ -243,7 +254,7 @@ def died(status: int, errors: Any) -> dict[str, Any]:
     errors.seek(0, os.SEEK_END)
     errors.seek(max(0, errors.tell() - 400))
     last = errors.read().decode("utf-8", "replace").strip().splitlines()[-1:]
-    message = f"{ATTEMPTS} workers died ({reason}). Finished shards are kept; the same command continues."
+    message = f"{ATTEMPTS} workers died ({reason}). Finished shards are kept; the same command resumes."
     return {"code": "worker_died", "message": message, "values": {"reason": reason, "last": "".join(last)}}
 
 

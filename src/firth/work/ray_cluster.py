@@ -77,8 +77,8 @@ class RayTasks:
         slots = resources.get("GPU", 0) / per_worker if per_worker else resources.get("CPU", 1)
         if per_worker and slots < 1:
             raise no_gpus(resources.get("GPU", 0), cluster.workers or 1, per_worker)
-        self.in_flight = cluster.workers or max(1, int(slots))
-        self.threads = max(1, int(resources.get("CPU", 1) / self.in_flight)) if per_worker else 1
+        self.workers = cluster.workers or max(1, int(slots))
+        self.threads = max(1, int(resources.get("CPU", 1) / self.workers)) if per_worker else 1
         # A task keeps its process (max_calls=0), so that a model is loaded once per worker.
         self.task: Any = ray.remote(num_cpus=1, num_gpus=per_worker, max_retries=ATTEMPTS - 1, max_calls=0)(answer)
 
@@ -88,7 +88,7 @@ class RayTasks:
         waiting = iter(enumerate(requests))
         try:
             while True:
-                while len(pending) < self.in_flight and (task := next(waiting, None)) is not None:
+                while len(pending) < self.workers and (task := next(waiting, None)) is not None:
                     pending[self.task.remote(task[1])] = task[0]
                 if not pending:
                     return
@@ -97,6 +97,19 @@ class RayTasks:
         finally:
             for reference in pending:
                 ray.cancel(reference, force=True)
+
+    def check_simultaneous(self) -> None:
+        """Refuse more workers than the cluster can run at the same time."""
+        slots = int(ray.cluster_resources().get("CPU", 1))  # type: ignore[no-untyped-call]
+        if self.workers > slots:
+            raise FirthError(
+                "invalid_value",
+                "{option} must be at most {limit}, the number of CPUs of the cluster; got {got}. All workers of this "
+                "method run at the same time.",
+                option="workers",
+                limit=slots,
+                got=self.workers,
+            )
 
     def on_each_machine(self, request: str) -> list[Result]:
         """Return the results of one request on every other machine."""
@@ -128,6 +141,6 @@ def result_of(reference: Any) -> Result:
         raise
     except ray.exceptions.RayError as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
-        message = f"{ATTEMPTS} workers died ({reason}). Finished shards are kept; the same command continues."
+        message = f"{ATTEMPTS} workers died ({reason}). Finished shards are kept; the same command resumes."
         return {"error": {"code": "worker_died", "message": message, "values": {"reason": reason}}}
     return result

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 import tiny
 import torch
+from click.testing import CliRunner
 from encoder_folders import FAMILIES, tokenizer_of, write_folder
 from refusing import refuses
 from safetensors.numpy import load_file, save_file
 
 import firth
+from firth.cli.main import cli
 from firth.core import memory
 from firth.transformers.families import DECODERS, ENCODER_DECODERS, ENCODERS
 from firth.transformers.huggingface_folder import METHODS, known_options
@@ -46,6 +48,24 @@ def test_blanks_and_attention_are_those_of_transformers(family, tmp_path):
     np.testing.assert_allclose([probability for _, probability in blank], best.values, atol=1e-5)
     weights = model.attention(text).weights
     np.testing.assert_allclose(weights, torch.cat(outputs.attentions), atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_info_says_which_engine_and_why(family, tmp_path):
+    write_folder(tmp_path, family)
+    engine = json.loads(CliRunner().invoke(cli, ["info", str(tmp_path), "--json"]).stdout)["engine"]
+    reason = "torch, because the native engine does not support disentangled attention"
+    assert engine == (reason if family == "deberta-v2" else "native on a CPU, torch on a GPU")
+
+
+def test_the_engine_depends_on_the_pooling(tmp_path):
+    _, model = opened(tmp_path, "mpnet")
+    last = model.with_pooling(how="cls+lasttoken")
+    assert last.engine_description == "torch, because the native engine does not support the pooling lasttoken"
+    prompts = model.with_settings(prompts={"query": "the "})
+    assert prompts.engine_description == model.engine_description
+    skipped = prompts.with_pooling(include_prompt=False).engine_description
+    assert skipped == "native on a CPU, torch on a GPU; torch for texts with a prompt, which the pooling leaves out"
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -157,3 +157,6 @@ def test_settings_that_are_not_supported_are_named():
         bart(Config({**base, "normalize_before": True}))
     with refuses("unsupported_architecture", name="feed_forward_proj", got="gated-tanh"):
         t5(Config({**T5_COMMON, "feed_forward_proj": "gated-tanh"}))
+    for name, got in (("dense_act_fn", "gelu"), ("is_gated_act", False)):  # contradict feed_forward_proj
+        with refuses("unsupported_architecture", name=name, got=got):
+            t5(Config({**T5_COMMON, "feed_forward_proj": "gated-gelu", name: got}))

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -22,6 +23,8 @@ from firth.nets.encoder import Encoder, position_ids
 from firth.transformers.families import ENCODERS
 from firth.transformers.families.encoders import encoder_config, encoder_of, read_encoder, write_encoder
 from firth.transformers.families.family import Config
+from firth.transformers.pooling import Pooling
+from firth.transformers.text_encoder import Ids, needs_torch, new_engine
 
 COMMON: dict[str, Any] = {
     "vocab_size": 60,
@@ -140,6 +143,23 @@ def test_vectors_and_logits_are_those_of_transformers(family, name, settings):
     assert logits is not None
     assert float((hidden - expected).abs().max()) <= 1e-5
     assert float((logits - expected_logits).abs().max()) <= 5e-5 * float(expected_logits.abs().max())
+
+
+@pytest.mark.parametrize(("family", "name", "settings"), CONFIGS, ids=NAMES)
+def test_the_native_engine_gives_the_vectors_of_transformers(family, name, settings):
+    other = hugging_face(family, name, settings)
+    net = read(family, other)
+    assert bool(needs_torch(net.size)) == (net.size.score_bias == "disentangled")
+    if needs_torch(net.size):
+        with refuses("unsupported_model", reason="disentangled attention"):
+            new_engine(net, "cpu", "int8")
+        return
+    expected = torch.stack([states.mean(0) for states in theirs(other, texts())[0].split(LENGTHS)]).numpy()
+    ids = Ids.of([text.tolist() for text in texts()])
+    exact, int8 = (new_engine(net, "cpu", precision)(ids, Pooling())() for precision in ("float32", "int8"))
+    assert np.abs(exact - expected).max() <= 1e-5
+    error = np.linalg.norm(int8 - expected, axis=1) / np.linalg.norm(expected, axis=1)
+    assert 1e-4 < error.max() < 0.03
 
 
 @pytest.mark.parametrize(("family", "name", "settings"), CONFIGS, ids=NAMES)

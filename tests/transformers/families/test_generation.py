@@ -124,6 +124,13 @@ def test_a_saved_folder_opens_in_firth_and_in_transformers(number, tmp_path):
     assert again.embed(SOURCES).shape == (len(SOURCES), 48)
 
 
+def test_the_engine_is_torch(tmp_path):
+    saved(tmp_path, 0)
+    model = firth.load(tmp_path, firth.Seq2Seq)
+    assert isinstance(model, Translator)
+    assert model.engine_description.startswith("torch, because the native engines compute encoders and decoders")
+
+
 def test_vectors_are_the_mean_of_the_encoder(tmp_path):
     net = saved(tmp_path, 0)
     rows = firth.load(tmp_path, firth.Seq2Seq).embed(SOURCES)

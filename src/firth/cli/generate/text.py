@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     type=click.Choice(("auto", "float32", "int8", "int4")),
     default="auto",
     show_default=True,
-    help="Of the weights on a CPU; auto takes them as they are.",
+    help="Precision of the weights on a CPU; auto = as stored.",
 )
 @click.option("--slide", is_flag=True, help="Continue past the context length by dropping the older half.")
 @json_flag

@@ -15,7 +15,7 @@ from firth.core.errors import FirthError
 if TYPE_CHECKING:
     from firth.transformers.translation_model import Translator
 
-BY_MODEL = "[default: {}; of loaded models: generation_config.json]"
+BY_MODEL = "[default: {}; for loaded models, from generation_config.json]"
 DECODING_OPTIONS: Flags = (
     ("--beam", {"type": int, "help": f"The beam width; 1 = greedy decoding.  {BY_MODEL.format(4)}"}),
     (
@@ -27,7 +27,7 @@ DECODING_OPTIONS: Flags = (
         {
             "type": int,
             "metavar": "N",
-            "help": f"Generate at most N tokens per text.  {BY_MODEL.format('3 times the text, and 20')}",
+            "help": f"Generate at most N tokens per text.  {BY_MODEL.format('3 times its length, plus 20')}",
         },
     ),
     ("--device", {"type": click.Choice(("cpu", "cuda")), "default": "cpu", "show_default": True}),

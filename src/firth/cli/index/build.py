@@ -85,7 +85,7 @@ def command(
 
     The same command resumes an interrupted build.
     """
-    from firth.data.corpus import Corpus, invalid_utf8_note
+    from firth.data.corpus import Corpus
     from firth.index import Index
     from firth.work.worker import RECORDS
 
@@ -110,29 +110,52 @@ def command(
     )
     counts = {"rows": len(index), "unknown": 0, "zero_rows": 0}
     if status != "already finished":
-        try:
-            with index:
-                types = index.columns or column_types(texts)
-                if cluster.where and isinstance(index, Index):
-                    from firth.cli.index.cluster import fill_on
+        records = None if postgres else Path(output) / RECORDS
+        with removed_if_empty(index, location, records), index:
+            types = index.columns or column_types(texts)
+            if cluster.where and isinstance(index, Index):
+                from firth.cli.index.cluster import fill_on
 
-                    counts = fill_on(cluster, index, path, texts, settings, types)
-                else:
-                    counts = fill(index, texts, embed, types)
-                if not len(index):
-                    raise FirthError("empty_data", "The input has no documents to index.")
-                index.optimize()
-                index.add_metadata(finished=True)
-                if not postgres:
-                    from firth.core.storage import remove
-
-                    remove(Path(output) / RECORDS)
-        except BaseException:
-            with contextlib.suppress(FirthError):  # the server may be the cause of the failure
-                if not len(index) and (postgres or not (Path(output) / RECORDS).exists()):  # there is nothing to resume
-                    location.remove()
-            raise
+                counts = fill_on(cluster, index, path, texts, settings, types)
+            else:
+                counts = fill(index, texts, embed, types)
+            finish(index, records)
     seconds = time.perf_counter() - started
+    note_problems(counts, texts)
+    if as_json:
+        print_json({"index": output, "status": status, **counts, "seconds": round(seconds, 3)})
+    else:
+        click.echo(f"{len(index):,} texts in {output} ({status}, {seconds:.1f} s)")
+
+
+@contextlib.contextmanager
+def removed_if_empty(index: Index | PostgresIndex, location: IndexLocation, records: Path | None) -> Iterator[None]:
+    """Remove the index after an error in the block if there is nothing to resume: no rows and no finished shards."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(FirthError):  # the server may be the cause of the failure
+            if not len(index) and not (records and records.exists()):
+                location.remove()
+        raise
+
+
+def finish(index: Index | PostgresIndex, records: Path | None) -> None:
+    """Optimize a filled index, mark it as finished, and remove the records of its shards."""
+    from firth.core.storage import remove
+
+    if not len(index):
+        raise FirthError("empty_data", "The input has no documents to index.")
+    index.optimize()
+    index.add_metadata(finished=True)
+    if records:
+        remove(records)
+
+
+def note_problems(counts: Mapping[str, int], texts: Corpus) -> None:
+    """Print notes on unknown words, texts without a vector, and invalid UTF-8."""
+    from firth.data.corpus import invalid_utf8_note
+
     problems = [f"{counts['unknown']:,} words have no vector"] if counts["unknown"] else []
     if counts["zero_rows"]:
         problems.append(f"{counts['zero_rows']:,} texts have a zero vector and are found by words only")
@@ -140,10 +163,6 @@ def command(
         note(f"{'; '.join(problems)}.", "unknown_words")
     if texts.replaced:
         note(invalid_utf8_note(texts.replaced, texts), "invalid_utf8")
-    if as_json:
-        print_json({"index": output, "status": status, **counts, "seconds": round(seconds, 3)})
-    else:
-        click.echo(f"{len(index):,} texts in {output} ({status}, {seconds:.1f} s)")
 
 
 def embedding(model: Model, path: str, engine: dict[str, str]) -> Embed:

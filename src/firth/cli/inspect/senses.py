@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from firth.cli.common import json_flag, open_model, print_json, print_table, unsupported
+from firth.cli.common import json_flag, open_model, print_json, print_table, subwords_option, unsupported
 
 if TYPE_CHECKING:
     from firth.core.model import Senses
@@ -19,13 +19,7 @@ MAX_COLUMNS = 6  # pairs of texts that get a column each
 @click.argument("path", metavar="MODEL")
 @click.argument("texts", nargs=-1, required=True, metavar="TEXT…")
 @click.option("--word", required=True, help="A word, or several such as new york, that occurs in all texts.")
-@click.option(
-    "--subwords",
-    type=click.Choice(("mean", "first", "last")),
-    default="mean",
-    show_default=True,
-    help="How the vectors of the subwords of a word are combined.",
-)
+@subwords_option
 @click.option(
     "-o", "--output", metavar="FILE", help="A .png or .svg of the distances and the vectors of the word by layer."
 )

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sys
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,13 +16,14 @@ from firth.cli.common import (
     json_flag,
     note,
     open_model,
+    open_output,
     print_json,
     protect_inputs,
+    subwords_option,
     unsupported,
 )
 from firth.core.errors import FirthError
 from firth.core.long_texts import CHUNK, REFUSE
-from firth.core.remote import as_path
 
 if TYPE_CHECKING:
     from firth.core.model import Contextual, Model
@@ -54,19 +52,13 @@ MAX_WORDS, MAX_CONTEXTS = 20_000, 100  # defaults of --static
     show_default=True,
     help="How the vectors of several layers are combined.",
 )
-@click.option(
-    "--subwords",
-    type=click.Choice(("mean", "first", "last")),
-    default="mean",
-    show_default=True,
-    help="How the vectors of the subwords of a word are combined.",
-)
+@subwords_option
 @click.option(
     "--long",
     type=click.Choice((REFUSE, CHUNK)),
     default=REFUSE,
     show_default=True,
-    help="Texts longer than the model's context: an error, or parts that are split between words.",
+    help="Texts longer than the model's context: refuse = error, chunk = process in parts, split between words.",
 )
 @click.option("--static", is_flag=True, help="One vector per word: the mean over its occurrences.")
 @click.option("--max-words", type=POSITIVE, metavar="N", help=f"--static: the N most frequent words.  [{MAX_WORDS}]")
@@ -199,15 +191,3 @@ def write_words(model: Contextual, corpus: Corpus, output: str | None, settings:
         if not texts:
             raise FirthError("empty_data", "The input has no documents.")
     return {"words": words, "texts": texts}
-
-
-@contextlib.contextmanager
-def open_output(output: str | None) -> Iterator[IO[str]]:
-    """Open the output file, which is complete or not written at all; None is standard output."""
-    from firth.core.storage import new_file
-
-    if output is None:
-        yield sys.stdout
-        return
-    with new_file(as_path(output)) as work, work.open("w", encoding="utf-8") as file:
-        yield file

@@ -16,30 +16,55 @@ from firth.core.errors import FirthError
 @click.option("--user", "users", multiple=True, metavar="USER", help="A user of the training data; repeatable.")
 @click.option("--items", metavar="A,B=2,…", help="The history of a new user: items, each with an optional weight.")
 @k_option
+@click.option("--features", metavar="A=X,B=Y", help="What is known about a new user, as age=24,country=FR (two-tower).")
+@click.option("--new-items", metavar="FILE", help="Also recommend items of this table of item features (two-tower).")
 @click.option("--seen", is_flag=True, help="Include items of the user's history.")
+@click.option(
+    "--explore", type=click.FloatRange(0), help="Draw the code of a user, with its deviations times this (multvae)."
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="The seed of --explore.")
 @json_flag
-def command(path: str, users: tuple[str, ...], items: str | None, k: int, seen: bool, as_json: bool) -> None:
+def command(
+    path: str,
+    users: tuple[str, ...],
+    items: str | None,
+    k: int,
+    features: str | None,
+    new_items: str | None,
+    seen: bool,
+    explore: float | None,
+    seed: int,
+    as_json: bool,
+) -> None:
     """Recommend items for a USER, best first, without the items of the user's history.
 
-    MODEL was trained by als, bpr, item2vec, rating_factors, multvae or multdae. Unknown items in --items are ignored
-    and counted.
+    MODEL was trained by als, bpr, item2vec, rating_factors, multvae, multdae, sequence_recommender or two_tower.
+    Unknown items in --items are ignored and counted. For a sequence_recommender, --items begins with the oldest.
     """
-    from firth.core.model import Recommends
+    from firth.core.model import Explores, Recommends, StartsCold
 
-    if bool(users) == bool(items):
-        raise click.UsageError("Give --user USER (repeatable), or --items A,B for a new user.")
-    model = open_model(path)
+    if bool(users) == bool(items or features):
+        raise click.UsageError("Give --user USER (repeatable), or --items A,B or --features A=X for a new user.")
+    model: Any = open_model(path)
     if not isinstance(model, Recommends):
         raise unsupported(model, path, "does not recommend items", "Train a model with `firth train als`.")
+    if (features or new_items) and not isinstance(model, StartsCold):
+        raise unsupported(model, path, "does not use features", "two_tower models do.")
+    if explore is not None and not isinstance(model, Explores):
+        raise unsupported(model, path, "does not know how certain it is about a user", "multvae models do.")
+    if new_items:
+        model = model.with_items(new_items)
+    settings: dict[str, Any] = {"seen": seen} | ({} if explore is None else {"explore": explore, "seed": seed})
     unknown: dict[str, Any] = {}
-    if items:
+    if users:
+        recommendations = {user: model.recommend(user, k, **settings) for user in users}
+    else:
         vocabulary = model.tables["items"]
-        history = parse_items(items, vocabulary)
-        recommendations = {items: model.recommend_for(history, k, seen=seen)}
+        history = parse_items(items, vocabulary) if items else []
+        settings |= {"features": parse_features(features)} if features else {}
+        recommendations = {items or features: model.recommend_for(history, k, **settings)}
         missing = [item for item in history if item not in vocabulary]
         unknown = {"unknown_items": {"count": len(missing), "names": missing}}
-    else:
-        recommendations = {user: model.recommend(user, k, seen=seen) for user in users}
     if as_json:
         print_json({**{name: [hit._asdict() for hit in hits] for name, hits in recommendations.items()}, **unknown})
         return
@@ -47,6 +72,15 @@ def command(path: str, users: tuple[str, ...], items: str | None, k: int, seen: 
         if len(recommendations) > 1:
             click.echo(f"{name}:")
         click.echo(repr(hits))
+
+
+def parse_features(text: str) -> dict[str, str]:
+    """Return the features of age=24,country=FR."""
+    pairs = [part.partition("=") for part in text.split(",")]
+    wrong = next((name for name, equals, _ in pairs if not name or not equals), None)
+    if wrong is not None:
+        raise FirthError("invalid_value", "{option} takes A=X,B=Y; got {got!r}.", option="--features", got=text)
+    return {name: value for name, _, value in pairs}
 
 
 def parse_items(text: str, vocabulary: Container[str]) -> list[str] | dict[str, float]:

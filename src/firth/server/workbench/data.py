@@ -15,6 +15,7 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field
 
 from firth.core.errors import FirthError
+from firth.core.report import Silence
 from firth.core.run import Run
 from firth.data.corpus import Corpus
 from firth.data.readers import (
@@ -207,20 +208,11 @@ def zipf(tokens: Tokens) -> dict[str, list[float]]:
     return {"rank": ranks.tolist(), "count": counts[ranks - 1].tolist()}
 
 
-class Notes:
+class Notes(Silence):
     """A report that only collects notes."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
-
-    def begin(self, task: str, total: float, unit: str) -> None:
-        pass
-
-    def step(self, done: float, **metrics: float) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
 
     def note(self, text: str, code: str = "note") -> None:
         self.messages.append(text)

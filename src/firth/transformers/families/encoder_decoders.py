@@ -40,7 +40,7 @@ def check_classes(family: Family, config: Mapping[str, Any]) -> None:
 
 
 def read_encoder_decoder(family: Family, arrays: Arrays, size: Architecture) -> EncoderDecoder:
-    """Return a network with these weights. Whether the output layer has its own weights and a bias, they decide."""
+    """Return a network with these weights, which determine whether the output layer has its own weights and a bias."""
     family = family.of(size)
     known = without_prefix(family, arrays)
     names = {ours: source.names[0] for ours in (SOURCE, OUTPUT, BIAS) if (source := stripped(family, ours))}

@@ -30,6 +30,7 @@ ACTIVATIONS = {
 }
 ACTIVATION_NAMES = {"gelu": "gelu", "gelu_tanh": "gelu_new", "relu": "relu", "silu": "silu"}
 MOST = 1 << 31
+LOCAL, GLOBAL = "sliding_attention", "full_attention"  # entries of layer_types
 
 
 @dataclass(frozen=True)
@@ -255,3 +256,24 @@ class Config:
     def heads(self, name: str = "num_attention_heads", default: int | None = None) -> int:
         """Return the number of heads."""
         return self.integer(name, default, high=1024)
+
+    def local_layers(self, default: Callable[[int], bool]) -> tuple[int, ...]:
+        """Return the layers with local attention; `default` says whether a layer is local if there are no types."""
+        layers, types = self.layers(), self.get("layer_types")
+        if types is None:
+            return tuple(filter(default, range(layers)))
+        if not isinstance(types, list) or len(types) != layers or not set(map(str, types)) <= {LOCAL, GLOBAL}:
+            raise FirthError(
+                "damaged_model",
+                "config.json: {name} must have {choices} for each of {layers} layers; got {got!r}.",
+                name="layer_types",
+                choices=f"{LOCAL} or {GLOBAL}",
+                layers=layers,
+                got=types,
+            )
+        return tuple(layer for layer, kind in enumerate(types) if kind == LOCAL)
+
+
+def layer_types(size: Architecture) -> list[str]:
+    """Return whether each layer is local or global, as config.json says it."""
+    return [LOCAL if layer in size.local_layers else GLOBAL for layer in range(size.layers)]

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from firth.nets.architecture import GATED_ACTIVATIONS, Architecture
-from firth.transformers.families.family import Config, Family, Names, Source
+from firth.transformers.families.family import GLOBAL, LOCAL, Config, Family, Names, Source
 from firth.transformers.families.llama import (
     BLOCK,
     GATES,
-    GLOBAL,
-    LOCAL,
     QUERY_KEY_NORMS,
     REST,
     architecture,

@@ -94,7 +94,7 @@ def gguf_architecture(file: GGUFFile) -> Architecture:
     if size.positions == "rotary" and rotated != size.width_of_head:
         raise FirthError(
             "unsupported_architecture",
-            "{path} rotates {got} of {head_dim} dimensions of a head; Firth supports all of them.",
+            "{path} rotates {got} of the {head_dim} dimensions of each head; Firth supports only all of them.",
             path=file.path,
             got=rotated,
             head_dim=size.width_of_head,
@@ -152,7 +152,7 @@ def frequency_scaling(file: GGUFFile, size: Architecture) -> RotaryScaling:
     if factors.shape != expected.shape or not np.allclose(factors, expected, rtol=1e-3):
         raise FirthError(
             "unsupported_architecture",
-            "{path}: {name} has factors that are not those of Llama 3, which Firth supports.",
+            "{path}: Firth supports only the rotary scaling of Llama 3; the factors in {name} differ from it.",
             path=file.path,
             name=FREQUENCY_FACTORS,
         )

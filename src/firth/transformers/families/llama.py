@@ -9,10 +9,9 @@ from typing import Any
 from firth.core.errors import FirthError
 from firth.nets.architecture import GATED_ACTIVATIONS, Architecture
 from firth.nets.positions import LLAMA3, RotaryScaling
-from firth.transformers.families.family import ACTIVATION_NAMES, Config, Family, Names
+from firth.transformers.families.family import ACTIVATION_NAMES, Config, Family, Names, layer_types
 
 GATES = {plain: gated for gated, plain in GATED_ACTIVATIONS.items()}
-LOCAL, GLOBAL = "sliding_attention", "full_attention"
 
 BLOCK: Names = {
     "stack.blocks.*.attention.query_key_value": (
@@ -34,7 +33,7 @@ QUERY_KEY_NORMS: Names = {
 
 
 def architecture(config: Config, family: str, **changes: Any) -> Architecture:
-    """Read the config of a Llama or a Qwen; `changes` are what the family has besides."""
+    """Read the config of a Llama or a Qwen; `changes` are the settings in which the family differs."""
     biases = config.flag("attention_bias", False)
     dim, heads = config.width(), config.heads()
     base, scaling = rotary(config)
@@ -100,20 +99,8 @@ def rotary_settings(settings: Config, base: float) -> tuple[float, RotaryScaling
 
 def windows(config: Config, default: Callable[[int], bool]) -> dict[str, Any]:
     """Return the window and the local layers; `default` says whether a layer is local if config.json does not."""
-    layers, window = config.layers(), config.get("sliding_window")
-    kinds = config.get("layer_types")
-    if kinds is None:
-        kinds = [LOCAL if window and default(layer) else GLOBAL for layer in range(layers)]
-    if not isinstance(kinds, list) or len(kinds) != layers or not set(map(str, kinds)) <= {LOCAL, GLOBAL}:
-        raise FirthError(
-            "damaged_model",
-            "config.json: {name} must have {choices} for each of {layers} layers; got {got!r}.",
-            name="layer_types",
-            choices=f"{LOCAL} or {GLOBAL}",
-            layers=layers,
-            got=kinds,
-        )
-    local = tuple(layer for layer, kind in enumerate(kinds) if kind == LOCAL)
+    window = config.get("sliding_window")
+    local = config.local_layers(lambda layer: bool(window) and default(layer))
     # The window counts the token itself; Firth's is the distance of the farthest token.
     return {"window": config.integer("sliding_window") - 1 if local else 0, "local_layers": local}
 
@@ -173,7 +160,7 @@ def window_config(size: Architecture) -> dict[str, Any]:
     """Write the windows of local layers."""
     if size.family == "llama":
         return {}
-    types = [LOCAL if layer in size.local_layers else GLOBAL for layer in range(size.layers)]
+    types = layer_types(size)
     return {
         "use_sliding_window": bool(size.local_layers),
         "sliding_window": size.window + 1 if size.local_layers else None,

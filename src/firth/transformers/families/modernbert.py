@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from firth.core.errors import FirthError
 from firth.nets.architecture import GATED_ACTIVATIONS, Architecture
-from firth.transformers.families.family import ACTIVATION_NAMES, EACH, SEQUENCE, SPAN, TOKEN, Config, Family, Head
+from firth.transformers.families.family import (
+    ACTIVATION_NAMES,
+    EACH,
+    GLOBAL,
+    LOCAL,
+    SEQUENCE,
+    SPAN,
+    TOKEN,
+    Config,
+    Family,
+    Head,
+    layer_types,
+)
 
 GATES = {plain: gated for gated, plain in GATED_ACTIVATIONS.items()}
 DENSE: dict[str, Any] = {"output": "classifier", "dense": "head.dense", "activation": "", "norm": "head.norm"}
-LOCAL, GLOBAL = "sliding_attention", "full_attention"
 
 
 def architecture(config: Config) -> Architecture:
     """Read the config of a ModernBERT."""
-    layers = config.layers()
+    every = config.integer("global_attn_every_n_layers", 3)
     bases = rotary_bases(config)
     return Architecture(
-        layers=layers,
+        layers=config.layers(),
         dim=config.width(),
         heads=config.heads(),
         feedforward_dim=config.integer("intermediate_size"),
@@ -32,7 +42,7 @@ def architecture(config: Config) -> Architecture:
         attention_biases=config.flag("attention_bias", False),
         output_biases=config.flag("attention_bias", False),
         window=config.integer("local_attention", 128, low=2) // 2,
-        local_layers=local_layers(config, layers),
+        local_layers=config.local_layers(lambda layer: layer % every > 0),
         head_activation=config.activation("classifier_activation", "gelu"),
         head_biases=config.flag("classifier_bias", False),
         rotary_base=bases[0],
@@ -58,22 +68,6 @@ def rotary_bases(config: Config) -> tuple[float, float]:
     return bases[0], bases[1]
 
 
-def local_layers(config: Config, layers: int) -> tuple[int, ...]:
-    """Return the layers with local attention, from old or new keys."""
-    every = config.integer("global_attn_every_n_layers", 3)
-    kinds = config.get("layer_types") or [LOCAL if layer % every else GLOBAL for layer in range(layers)]
-    if not isinstance(kinds, list) or len(kinds) != layers or not set(kinds) <= {LOCAL, GLOBAL}:
-        raise FirthError(
-            "damaged_model",
-            "config.json: {name} must have {choices} for each of {layers} layers; got {got!r}.",
-            name="layer_types",
-            choices=f"{LOCAL} or {GLOBAL}",
-            layers=layers,
-            got=kinds,
-        )
-    return tuple(layer for layer, kind in enumerate(kinds) if kind == LOCAL)
-
-
 def config(size: Architecture) -> dict[str, Any]:
     """Write the config of a ModernBERT."""
     return {
@@ -91,7 +85,7 @@ def config(size: Architecture) -> dict[str, Any]:
         "attention_dropout": size.dropout,
         "mlp_dropout": size.dropout,
         "local_attention": 2 * size.window,
-        "layer_types": [LOCAL if layer in size.local_layers else GLOBAL for layer in range(size.layers)],
+        "layer_types": layer_types(size),
         "rope_parameters": {
             GLOBAL: {"rope_type": "default", "rope_theta": size.rotary_base},
             LOCAL: {"rope_type": "default", "rope_theta": size.rotary_local_base or size.rotary_base},

@@ -58,6 +58,8 @@ def activation(config: Config) -> str:
         )
     if gated and plain == "gelu":
         plain = "gelu_new"
+    config.require("is_gated_act", gated)  # transformers derives both from feed_forward_proj, but obeys them if stored
+    config.require("dense_act_fn", plain)
     return GATES[ACTIVATIONS[plain]] if gated else ACTIVATIONS[plain]
 
 

@@ -69,8 +69,8 @@ def match_state(
     absent = set(optional) - present
     used = {ours: source for ours, source in sources.items() if not any(of(head, ours) for head in absent)}
     missing = [name for ours in used for name in missing_parts[ours]]
-    taken = {name for source in used.values() for name in source.names}
-    others = known.keys() - taken - set(family.ignored) - set(used_elsewhere)
+    used_names = {name for source in used.values() for name in source.names}
+    others = known.keys() - used_names - set(family.ignored) - set(used_elsewhere)
     unexpected = sorted(name for name in others if name.startswith(family.own))
     left_out = sorted(others - set(unexpected))
     if missing or unexpected:
@@ -139,7 +139,7 @@ def check_shapes(
                 wrong.append(f"{name} has dtype {known[name].dtype}, expected floating point")
     if wrong:
         raise FirthError(
-            "damaged_model", "The weights do not fit config.json: {problem}.", problem="; ".join(wrong[:3])
+            "damaged_model", "The weights do not match config.json: {problem}.", problem="; ".join(wrong[:3])
         )
 
 
