@@ -1,13 +1,13 @@
 """What work on a cluster costs, from 10⁶ to 10¹² tokens: bytes, hours, memory, dollars.
 
     python benchmarks/cost_model.py measure TEXT [--megabytes 100] [--texts 1000]
-    python benchmarks/cost_model.py table [--nodes 16] [--cores 16] [--core-hour 0.05] [--gpu-hour 4] [--kills 0.1]
+    python benchmarks/cost_model.py table [--nodes 16] [--cores 16] [--core-hour 0.05] [--gpu-hour 4] [--kills 0.1] [--bandwidth 1]
 
-measure: each task runs with one worker on one and on two portions of data (--megabytes of text, --texts texts), which
-gives the constants. The model then predicts four portions with two workers, which run next. CPU seconds, bytes and
+measure: each task runs with one worker on one and on four portions of data (--megabytes of text, --texts texts), which
+gives the constants. The model then predicts eight portions with two workers, which run next. CPU seconds, bytes and
 memory hardly depend on what else the machine does, seconds do. table: the model at all sizes on --nodes machines with
---cores cores or one GPU each. Prices and --kills (per worker and hour) are assumptions, given as flags; speeds on a GPU
-are from docs/results. Both write docs/results/cost-model.md; the constants are in benchmarks/results/cost-model.json.
+--cores cores or one GPU each. Prices, --kills (per worker and hour) and --bandwidth (GB/s between a machine and the
+storage) are assumptions, given as flags; speeds on a GPU are from docs/results. Both write docs/results/cost-model.md; the constants are in benchmarks/results/cost-model.json.
 """
 
 from __future__ import annotations
@@ -138,30 +138,30 @@ def perform(task: str, data: Path, run: firth.Run, folder: Path) -> None:
 
 def measure(text: Path, megabytes: float, texts: int) -> dict[str, Any]:
     """Measure the constants, and compare predictions with a larger run."""
-    found: dict[str, Any] = {"machine": machine(), "tasks": {}}
+    found: dict[str, Any] = {"machine": machine(), "load": os.getloadavg()[1], "tasks": {}}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "small.txt").write_text("the king\n" * 10)
-        sentences = iter(World(seed=4).sentences(20 * texts))
-        lines = [" ".join(islice(sentences, 5)) for _ in range(4 * texts)]
+        (folder / "small.txt").write_text("the king\n" * 2000)  # for all workers, which load the model then
+        sentences = iter(World(seed=4).sentences(40 * texts))
+        lines = [" ".join(islice(sentences, 5)) for _ in range(8 * texts)]
         method = firth.BERT(layers=6, dim=384, heads=12, context_length=64, epochs=1, batch_tokens=512)
         method.fit(firth.Corpus(lines[:20])).save(folder / "model")
         for task in ("encode", "embed"):
             runs = []
-            for times in (1, 2, 4):
+            for times in (1, 4, 8):
                 data = folder / "texts.txt"
                 if task == "encode":
                     data = repeated(text, int(times * megabytes * 1e6), folder)
                 else:
                     data.write_text("\n".join(lines[: times * texts]) + "\n")
                 units = data.stat().st_size / 1e6 if task == "encode" else float(times * texts)
-                runs.append({**measured(task, data, 2 if times == 4 else 1, folder), "units": units})
+                runs.append({**measured(task, data, 2 if times == 8 else 1, folder), "units": units})
             constants = fitted(runs[0], runs[1])
             shards = max(2, round(units / (64 if task == "encode" else 250)))
             prediction = predict(constants, units, 2, shards)
             found["tasks"][task] = {"constants": constants, "predicted": prediction, "measured": runs[2]}
         tokenizer = firth.load(folder / "model", firth.BERT).tokenizer
-        found["tokens per text"] = sum(map(len, (tokenizer.encode(line) for line in lines[:200]))) / 200
+        found["tokens per text"] = sum(map(len, tokenizer.ids_batch(lines[:200]))) / 200
         found |= vocabulary(text, folder)
     return found
 
@@ -192,8 +192,9 @@ def page(found: dict[str, Any], given: argparse.Namespace) -> Iterator[str]:
     """Yield the lines of the page."""
     yield "`python benchmarks/cost_model.py measure TEXT` and `table`, " + found["machine"] + ", two cores."
     yield ""
-    yield "Constants are from runs with one worker on one and two portions of data; the predictions are for four"
-    yield "portions with two workers. Predicted seconds are those of cores that do nothing else."
+    yield "Constants are from runs with one worker on one and four portions of data; the predictions are for eight"
+    yield "portions with two workers. Seconds are predicted for cores that do nothing else; they were measured"
+    yield f"with a load of {found['load']:.0f} on two cores."
     yield ""
     yield "| task | quantity | per unit | predicted | measured | difference |"
     yield "| --- | --- | ---: | ---: | ---: | ---: |"
@@ -201,13 +202,15 @@ def page(found: dict[str, Any], given: argparse.Namespace) -> Iterator[str]:
         for name in QUANTITIES:
             expected, got = runs["predicted"][name], runs["measured"][name]
             each = runs["constants"][name]["each"]
+            each = 0 if each < 1e-9 else each
             yield f"| {task} | {name} | {short(each)} | {short(expected)} | {short(got)} | {got / expected - 1:+.0%} |"
     yield ""
     yield "A unit is a MB of text (encode) or a text (embed, a BERT of 6 × 384)."
     yield ""
     yield (
         f"The model on {given.nodes} machines with {given.cores} cores or one GPU each, ${given.core_hour} per core "
-        f"and hour, ${given.gpu_hour} per GPU and hour (assumed), {given.kills} kills per worker and hour. A token has "
+        f"and hour, ${given.gpu_hour} per GPU and hour, {given.kills} kills per worker and hour, "
+        f"{given.bandwidth} GB/s between a machine and the storage (assumed). A token has "
         f"{found['bytes per token']:.1f} bytes, a text {TEXT_TOKENS} tokens, a vector {DIM} float32 numbers. A GPU "
         f"embeds {GPU_TEXTS:,} texts per second (all-MiniLM-L6-v2 on an H200, [measured](encoding-cuda.md))."
     )
@@ -236,7 +239,9 @@ def row(tokens: float, power: int, found: dict[str, Any], given: argparse.Namesp
     shards, per_mb = max(1, round(size / shard)), encode["CPU s of workers"]["each"]
     seconds = simulate([per_mb * size / 1e6 / shards] * shards, cores, 1, given.kills)
     command = encode["CPU s of the command"]["each"] * size / 1e6
-    hours = (seconds + command) / 3600
+    link = given.bandwidth * 1e9  # of a machine to the storage
+    seconds = max(seconds, size / given.nodes / link) + max(command, 8 * tokens / link)  # ids are read and written
+    hours = seconds / 3600
     memory = [
         base + each * distinct
         for base, each, distinct in (
@@ -283,7 +288,14 @@ def main() -> None:
     measuring.add_argument("--megabytes", type=float, default=100)
     measuring.add_argument("--texts", type=int, default=1000)
     for each in (measuring, tabling):
-        for name, default in (("nodes", 16), ("cores", 16), ("core-hour", 0.05), ("gpu-hour", 4.0), ("kills", 0.1)):
+        for name, default in (
+            ("nodes", 16),
+            ("cores", 16),
+            ("core-hour", 0.05),
+            ("gpu-hour", 4.0),
+            ("kills", 0.1),
+            ("bandwidth", 1.0),
+        ):
             each.add_argument(f"--{name}", type=type(default), default=default)
     running = commands.add_parser("run")  # one task in a process of its own
     running.add_argument("task")
