@@ -1,13 +1,15 @@
 """What work on a cluster costs, from 10⁶ to 10¹² tokens: bytes, hours, memory, dollars.
 
     python benchmarks/cost_model.py measure TEXT [--megabytes 100] [--texts 1000]
-    python benchmarks/cost_model.py table [--nodes 16] [--cores 16] [--core-hour 0.05] [--gpu-hour 4] [--kills 0.1] [--bandwidth 1]
+    python benchmarks/cost_model.py table [--nodes 16] [--cores 16] [--core-hour 0.05] [--gpu-hour 4] [--kills 0.1]
+        [--bandwidth 1]
 
 measure: each task runs with one worker on one and on four portions of data (--megabytes of text, --texts texts), which
 gives the constants. The model then predicts eight portions with two workers, which run next. CPU seconds, bytes and
 memory hardly depend on what else the machine does, seconds do. table: the model at all sizes on --nodes machines with
 --cores cores or one GPU each. Prices, --kills (per worker and hour) and --bandwidth (GB/s between a machine and the
-storage) are assumptions, given as flags; speeds on a GPU are from docs/results. Both write docs/results/cost-model.md; the constants are in benchmarks/results/cost-model.json.
+storage) are assumptions, given as flags; speeds on a GPU are from docs/results. Both write docs/results/cost-model.md;
+the constants are in benchmarks/results/cost-model.json.
 """
 
 from __future__ import annotations

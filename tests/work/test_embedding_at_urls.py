@@ -15,7 +15,10 @@ from stores import Server, Store
 import firth
 from firth.cli import shards
 from firth.cli.main import cli
+from firth.core.report import Nothing
+from firth.data.corpus_parts import PieceReader, find_parts
 from firth.data.world import World
+from firth.work.executors import Cluster
 
 SENTENCES = list(World(seed=4).sentences(600))
 PROCESSES = ("--cluster", "processes", "--workers", "2")
@@ -78,7 +81,7 @@ def test_an_interrupted_command_resumes_from_the_objects(copied: Store, monkeypa
     requests = copied.server.requests if copied.server else []
     requests.clear()
     result = embed(copied.url)
-    assert result.exit_code == 0 and "2 shards exist already" in result.stderr, result.output
+    assert result.exit_code == 0 and '"resumed"' in result.stderr, result.output
     names = [each.path.rpartition("/")[2] for each in requests if each.verb in ("PUT", "POST")]
     written = [name for name in names if name]  # without lists of objects to be deleted
     assert {name for name in written if name.endswith(".parquet")} == {"part-00001.parquet"}
@@ -87,13 +90,16 @@ def test_an_interrupted_command_resumes_from_the_objects(copied: Store, monkeypa
     assert finished.items() >= parts.items() and set(finished) == {*parts, "vectors/embedding.json"}
 
 
-def test_workers_request_ranges_of_their_shard(copied: Store) -> None:
-    """Of a Parquet file, the row groups of the shard and the column that is read."""
+def test_workers_request_ranges_of_their_shard(copied: Store, folder: Path, tmp_path: Path) -> None:
+    """Of a Parquet file, the columns that are read in the row groups of the shard, and the metadata."""
     assert copied.server is not None
+    parts = find_parts(firth.Corpus(f"{copied.url}/docs/a.parquet"), tmp_path / "out", Cluster(), Nothing())
+    *_, last = parts.parts(200)
     copied.server.requests.clear()
-    assert embed(copied.url).exit_code == 0
-    reads = [each for each in copied.server.requests if each.verb == "GET" and each.path.endswith("a.parquet")]
-    assert any(each.range for each in reads)
+    texts = [document.text for document, _ in PieceReader(parts.settings, last).walk()]
+    assert texts == SENTENCES[len(SENTENCES) - len(SENTENCES) % 200 or -200 :]
+    reads = [each for each in copied.server.requests if each.verb == "GET" and each.range]
+    assert 0 < sum(each.bytes for each in reads) < (folder / "docs" / "a.parquet").stat().st_size / 2
 
 
 def test_a_bucket_that_denies_writing_is_refused_before_the_work(copied: Store, s3_server: Server) -> None:
