@@ -69,16 +69,20 @@ def overhead(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
         for _ in range(given.rounds):
             for name, commands in ways.items():
                 shutil.rmtree(folder / "out", ignore_errors=True)
-                started, before = time.perf_counter(), cpu_seconds(os.getpid())
+                started, before = time.perf_counter(), used_by(os.getpid())
                 environment = {**os.environ, "FIRTH_THREADS": "1", "RAYON_NUM_THREADS": "1"}
                 running = []
                 for text, *more in commands:
                     output = folder / "out" / Path(text).stem
                     words = ["embed", folder / "model", folder / text, *flags, *more, "-o", output]
                     running.append(run(words, environment if len(commands) > 1 else None))
+                after = before
+                while any(process.poll() is None for process in running):  # Ray does not wait for its workers
+                    after = {**after, **used_by(os.getpid())}
+                    time.sleep(0.1)
                 assert [process.wait() for process in running] == [0] * len(running)
                 seconds[name].append(time.perf_counter() - started)
-                used[name].append(cpu_seconds(os.getpid()) - before)
+                used[name].append(sum(after.values()) - sum(before.values()))
                 print(name, round(seconds[name][-1], 2), round(used[name][-1], 2), file=sys.stderr, flush=True)
     found: dict[str, Any] = {"texts": given.texts, "workers": workers, "rounds": given.rounds}
     for unit, values in (("seconds", seconds), ("CPU seconds", used)):
@@ -89,6 +93,17 @@ def overhead(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
 
 
 # ---- shared by the benchmarks of clusters ----
+
+
+def used_by(process: int) -> dict[int, float]:
+    """Return the CPU seconds of a process and of each of its descendants that live."""
+    with contextlib.suppress(OSError):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        found = {process: sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")}
+        for child in children(process):
+            found |= used_by(child)
+        return found
+    return {}
 
 
 def cpu_seconds(process: int) -> float:
