@@ -217,8 +217,8 @@ def page(found: dict[str, Any], given: argparse.Namespace) -> Iterator[str]:
         f"embeds {GPU_TEXTS:,} texts per second (all-MiniLM-L6-v2 on an H200, [measured](encoding-cuda.md))."
     )
     yield ""
-    heads = ("tokens", "text", "encode: read, written", "hours", "memory of a worker, of the command", "$")
-    heads += ("vectors", "embed on GPUs: hours", "$", "on CPUs: hours", "$")
+    heads = ("tokens", "text", "encode: read, written", "time", "memory of a worker, of the command", "$")
+    heads += ("vectors", "embed on GPUs: time", "$", "on CPUs: time", "$")
     yield f"| {' | '.join(heads)} |"
     yield f"|{' ---: |' * len(heads)}"
     for power in range(6, 13):
@@ -257,10 +257,10 @@ def row(tokens: float, power: int, found: dict[str, Any], given: argparse.Namesp
     per_text = embed["CPU s of workers"]["each"] * TEXT_TOKENS / found["tokens per text"]
     on_cpu = simulate([texts / parts * per_text] * parts, cores, 5, given.kills) / 3600
     exponent = "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(power))
-    cells = [f"10{exponent}", f"{short(size)}B", f"{short(read)}B, {short(written)}B", short(hours)]
+    cells = [f"10{exponent}", f"{short(size)}B", f"{short(read)}B, {short(written)}B", duration(hours)]
     cells += [f"{short(memory[0])}B, {short(memory[1])}B", money(hours * cores * given.core_hour)]
-    cells += [f"{short(texts * DIM * 4)}B", short(on_gpu), money(on_gpu * given.nodes * given.gpu_hour)]
-    cells += [short(on_cpu), money(on_cpu * cores * given.core_hour)]
+    cells += [f"{short(texts * DIM * 4)}B", duration(on_gpu), money(on_gpu * given.nodes * given.gpu_hour)]
+    cells += [duration(on_cpu), money(on_cpu * cores * given.core_hour)]
     return f"| {' | '.join(cells)} |"
 
 
@@ -275,7 +275,14 @@ def short(number: float) -> str:
     for factor, unit in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= factor:
             return f"{number / factor:.3g} {unit}"
-    return f"{number:.2g} "
+    return f"{number:.2g}"
+
+
+def duration(hours: float) -> str:
+    """Return hours with a unit."""
+    if hours < 1 / 60:
+        return f"{hours * 3600:.2g} s"
+    return f"{hours:.3g} h" if hours >= 1 else f"{hours * 60:.2g} min"
 
 
 def money(dollars: float) -> str:
