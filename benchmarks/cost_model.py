@@ -47,7 +47,7 @@ from firth.data.world import World  # noqa: E402
 
 RESULTS, PAGE = HERE / "results" / "cost-model.json", HERE.parent / "docs" / "results" / "cost-model.md"
 GPU_TEXTS, TEXT_TOKENS, DIM = 35_054, 42.2, 384  # all-MiniLM-L6-v2 on one H200: docs/results/encoding-cuda.md
-GPU_BERT, BERT_PARAMETERS, BATCH_TOKENS = 804_000, 110e6, 65_536  # pre-training of BERT-base: docs/methods/bert.md
+GPU_BERT, BERT_PARAMETERS, BATCH_TOKENS = 806_545, 110e6, 32_768  # BERT-base: docs/results/bert-training.md
 QUANTITIES = ("CPU s of workers", "CPU s of the command", "bytes read", "bytes written", "memory of a worker",
               "memory of the command", "seconds")  # fmt: skip
 Used = dict[str, float]
