@@ -176,14 +176,18 @@ def test_invalid_training_is_refused(pairs, options, code, values):
         fit(pairs, **options)
 
 
-@pytest.mark.parametrize(
-    "arguments", [{"k": 0}, {"k": 1.5}, {"k": True}, {"threshold": -1}, {"threshold": float("nan")}]
-)
+@pytest.mark.parametrize("arguments", [{"k": 0}, {"threshold": -1}, {"threshold": float("nan")}])
 def test_invalid_arguments_of_predict_are_refused(arguments):
     ((option, value),) = arguments.items()
     with refuses("invalid_value", option=option) as refused:
         fit().predict(["good"], **arguments)
     assert refused.value.values["got"] is value
+
+
+@pytest.mark.parametrize(("k", "kind"), [(1.5, "float"), (True, "bool")])
+def test_a_number_of_labels_that_is_no_integer_is_refused(k, kind):
+    with refuses("invalid_type", option="k", got=kind):
+        fit().predict(["good"], k)
 
 
 def test_one_text_instead_of_a_list_is_refused():

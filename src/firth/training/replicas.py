@@ -395,8 +395,8 @@ class ReplicaLoop(Loop):
 
 def row_frequencies(counts: NDArray[np.int64], task: Task) -> dict[str, NDArray[np.float64]]:
     """Return in which share of windows each row is updated: as a word, as a part of words, or as a node of paths."""
-    kept = counts * (task.keep / 2**32)
-    shares = kept / kept.sum()
+    sampled = counts * (task.keep / 2**32)
+    shares = sampled / sampled.sum()
 
     def listed(starts: NDArray[np.int64], rows: NDArray[np.int32], size: int) -> NDArray[np.float64]:
         return np.bincount(rows, weights=np.repeat(shares, np.diff(starts)), minlength=size)
