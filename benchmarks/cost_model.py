@@ -214,7 +214,7 @@ def page(found: dict[str, Any], given: argparse.Namespace) -> Iterator[str]:
         f"and hour, ${given.gpu_hour} per GPU and hour, {given.kills} kills per worker and hour, "
         f"{given.bandwidth} GB/s between a machine and the storage (assumed). A token has "
         f"{found['bytes per token']:.1f} bytes, a text {TEXT_TOKENS} tokens, a vector {DIM} float32 numbers. A GPU "
-        f"embeds {GPU_TEXTS:,} texts per second (all-MiniLM-L6-v2 on an H200, [measured](encoding-cuda.md))."
+        f"embeds {GPU_TEXTS:,} texts per second (all-MiniLM-L6-v2 on an H200, `benchmarks/encoding.py`)."
     )
     yield ""
     heads = ("tokens", "text", "encode: read, written", "time", "memory of a worker, of the command", "$")
