@@ -24,14 +24,17 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.peers import ask  # noqa: E402
 
 import firth  # noqa: E402
 from firth.data.splits import split  # noqa: E402
@@ -83,7 +86,7 @@ def ranks(
     scores: np.ndarray, items: Sequence[str], histories: Sequence[Sequence[str]], targets: Sequence[str]
 ) -> np.ndarray:
     """Return the rank of each user's target among the items that are not in the history; ties count half."""
-    rows, found = {item: row for row, item in enumerate(items)}, np.full(len(targets), np.inf)
+    rows, found = {item: row for row, item in enumerate(items)}, np.full(len(targets), len(items) + 1.0)
     for user, (history, target) in enumerate(zip(histories, targets, strict=True)):
         if target in rows:
             unseen = np.ones(len(items), bool)
@@ -152,16 +155,15 @@ def firth_scores(model: Any, histories: Sequence[Sequence[str]], features: Any =
     return scores
 
 
-#: Candidates of each method: the first of a list is its default; the best on the validation items is reported.
+#: Candidates of each method: the best on the validation items is reported. Sequence recommenders, which take longest,
+#: have one: the defaults, with as many epochs as the time of RecBole's models allows.
 CANDIDATES: dict[str, list[firth.Method]] = {
     "Firth ALS": [firth.ALS(alpha=a, regularization=r) for a in (2.0, 10.0) for r in (10.0, 30.0, 100.0)],
     "Firth Item2Vec, sessions": [firth.Item2Vec(sessions=True, epochs=20), firth.Item2Vec(epochs=20)],
     "Firth MultVAE": [firth.MultVAE(), firth.MultVAE(beta=0.5)],
     "Firth TwoTower, with features": [firth.TwoTower(), firth.TwoTower(cold_start=0.0)],
-    "Firth SequenceRecommender, causal": [firth.SequenceRecommender(epochs=12, dropout=d) for d in (0.3, 0.1)],
-    "Firth SequenceRecommender, masked": [
-        firth.SequenceRecommender(objective="masked", epochs=24, dropout=d) for d in (0.3, 0.1)
-    ],
+    "Firth SequenceRecommender, causal": [firth.SequenceRecommender(epochs=12)],
+    "Firth SequenceRecommender, masked": [firth.SequenceRecommender(objective="masked", epochs=12)],
 }
 
 
@@ -181,7 +183,7 @@ def next_item(
             results[name] = {"ranks": [ranked.tolist()], "cpu_seconds": 0.0, "settings": ""}
             save("next", results)
     for name in names:
-        if name in results:
+        if name in results or name not in CANDIDATES:
             continue
         candidates = CANDIDATES[name]
         train = parts.train if "features" in name else plain(parts.train)
@@ -196,30 +198,37 @@ def next_item(
             model: Any = method.fit(train, firth.Run(seed=seed, threads=1))
             return parts.rank(part, model.items.keys, firth_scores(model, parts.inputs[part], features))
 
-        valid = [float(metrics(ranked(method, 0, "valid"))["ndcg@10"].mean()) for method in candidates]
-        best = candidates[int(np.argmax(valid))]
-        began = time.process_time()
-        found = [ranked(best, seed, "test").tolist() for seed in range(1, seeds + 1)]
+        best, valid = candidates[0], list[float]()
+        if len(candidates) > 1:
+            valid = [float(metrics(ranked(method, 0, "valid"))["ndcg@10"].mean()) for method in candidates]
+            best = candidates[int(np.argmax(valid))]
         changed = {key: value for key, value in best.options().items() if value != type(best)().options()[key]}
-        results[name] = {
-            "ranks": found,
-            "cpu_seconds": (time.process_time() - began) / seeds,
-            "settings": ", ".join(f"{key}={value}" for key, value in changed.items()) or "defaults",
-            "valid": valid,
-        }
+        began, found = time.process_time(), []
+        for seed in range(1, seeds + 1):
+            found.append(ranked(best, seed, "test").tolist())
+            results[name] = {
+                "ranks": found,
+                "cpu_seconds": (time.process_time() - began) / seed,
+                "settings": ", ".join(f"{key}={value}" for key, value in changed.items()) or "defaults",
+                "valid": valid,
+            }
+            save("next", results)
         print(name, valid, results[name]["settings"], round(results[name]["cpu_seconds"]), file=sys.stderr)
+    if "implicit ALS" not in results and "implicit ALS" in names:
+        results["implicit ALS"] = implicit_als(parts, seeds, work)
         save("next", results)
     for model in ("SASRec", "BERT4Rec") if recbole else ():
-        if f"RecBole {model}" not in results:
-            results[f"RecBole {model}"] = peer(model, parts, data, seeds, str(recbole), work, budget)
-            save("next", results)
+        if f"RecBole {model}" not in results and f"RecBole {model}" in names:
+            for result in peer(model, parts, data, seeds, str(recbole), work, budget):
+                results[f"RecBole {model}"] = result
+                save("next", results)
     return results
 
 
 def peer(
     model: str, parts: LastOut, data: firth.Interactions, seeds: int, python: str, work: Path, budget: float
-) -> Rows:
-    """Train a model of RecBole with its own settings, for `budget` seconds of processor time."""
+) -> Iterator[Rows]:
+    """Train a model of RecBole with its own settings, for `budget` seconds of processor time; yield after each seed."""
     folder = work / "recbole" / "events"
     folder.mkdir(parents=True, exist_ok=True)
     assert data.times is not None
@@ -251,11 +260,44 @@ def peer(
         scores = np.load(work / f"{model}-{seed}.npy")[[order[user] for user in parts.users]]
         found.append(parts.rank("test", keys["items"], scores).tolist())
         print(model, done, float(metrics(np.array(found[-1]))["ndcg@10"].mean()), file=sys.stderr)
+        yield {
+            "ranks": list(found),
+            "cpu_seconds": done["cpu_seconds"],
+            "settings": f"its own, {done['epochs']} epochs",
+            "peer": done["peer"],
+        }
+
+
+def implicit_als(parts: LastOut, seeds: int, work: Path) -> Rows:
+    """Train implicit's ALS with settings chosen on the validation items; users are folded in by the exact solution."""
+    train, items = parts.train, parts.train.items
+
+    def ranked(alpha: float, ridge: float, seed: int, part: str) -> tuple[np.ndarray, float]:
+        confidence = 1 + alpha * np.log(2)  # as Firth's for a weight of 1
+        matrix = scipy.sparse.csr_array(
+            (np.full(len(train), confidence, np.float32), train.item_ids, train.starts), (len(train.users), len(items))
+        )
+        scipy.sparse.save_npz(work / "events.npz", scipy.sparse.csr_matrix(matrix))
+        job = {"matrix": str(work / "events.npz"), "output": str(work / "events"), "method": "als", "dim": 64}
+        job |= {"epochs": 15, "regularization": ridge, "threads": 1, "seed": seed}
+        done = ask("implicit", job)
+        factors = np.load(work / "events-items.npy").astype(np.float64)
+        gram, rows = factors.T @ factors + ridge * np.eye(64), {item: row for row, item in enumerate(items)}
+        users = []
+        for history in parts.inputs[part]:
+            own = factors[[rows[item] for item in history if item in rows]]
+            users.append(np.linalg.solve(gram + (confidence - 1) * own.T @ own, confidence * own.sum(axis=0)))
+        return parts.rank(part, items, np.array(users) @ factors.T), sum(done["seconds"])
+
+    candidates = [(alpha, ridge) for alpha in (2.0, 10.0) for ridge in (10.0, 30.0, 100.0)]
+    valid = [float(metrics(ranked(*each, 0, "valid")[0])["ndcg@10"].mean()) for each in candidates]
+    alpha, ridge = candidates[int(np.argmax(valid))]
+    found = [ranked(alpha, ridge, seed, "test") for seed in range(1, seeds + 1)]
     return {
-        "ranks": found,
-        "cpu_seconds": done["cpu_seconds"],
-        "settings": f"its own, {done['epochs']} epochs",
-        "peer": done["peer"],
+        "ranks": [each[0].tolist() for each in found],
+        "cpu_seconds": float(np.mean([each[1] for each in found])),
+        "settings": f"alpha={alpha}, regularization={ridge}",
+        "valid": valid,
     }
 
 
@@ -266,10 +308,16 @@ def next_page(results: Rows) -> str:
         by_seed = [metrics(np.array(each, float)) for each in result["ranks"]]
         means = {metric: np.mean([each[metric] for each in by_seed], axis=0) for metric in by_seed[0]}
         rows.append(
-            [name, *(cell(means[metric]) for metric in means), f"{result['cpu_seconds']:.0f}", result["settings"]]
+            [
+                name,
+                *(cell(means[metric]) for metric in means),
+                str(len(by_seed)),
+                f"{result['cpu_seconds']:.0f}",
+                result["settings"],
+            ]
         )
     rows.sort(key=lambda row: row[2])
-    return table(["", "recall@10", "NDCG@10", "CPU seconds", "settings"], rows)
+    return table(["", "recall@10", "NDCG@10", "seeds", "CPU seconds", "settings"], rows)
 
 
 # ---- cold start ----
@@ -520,11 +568,20 @@ def load() -> Rows:
     return found
 
 
+def rounded(value: Any) -> Any:
+    """Return JSON values with four decimals."""
+    if isinstance(value, dict):
+        return {name: rounded(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [rounded(each) for each in value]
+    return round(value, 4) if isinstance(value, float) else value
+
+
 def save(part: str, results: Any) -> None:
     """Store a part, and write its page."""
     before = load()
     results = {**before.get(part, {}), **results}  # parts of a run may be separate processes
-    RESULTS.write_text(json.dumps(before | {part: results}) + "\n")
+    RESULTS.write_text(json.dumps(rounded(before | {part: results})) + "\n")
     name, page = {
         "next": ("events", next_page),
         "cold": ("events-cold", cold_page),
@@ -541,8 +598,13 @@ def main() -> None:
     parser.add_argument("--recbole")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--part", nargs="+", default=["next", "cold", "vectors", "explore"])
-    parser.add_argument("--method", nargs="*", default=list(CANDIDATES), help="methods of the part next")
-    parser.add_argument("--budget", type=float, default=300.0, help="seconds of processor time of a model of RecBole")
+    parser.add_argument(
+        "--method",
+        nargs="*",
+        default=[*CANDIDATES, "implicit ALS", "RecBole SASRec", "RecBole BERT4Rec"],
+        help="methods of the part next",
+    )
+    parser.add_argument("--budget", type=float, default=60.0, help="seconds of processor time of a model of RecBole")
     parser.add_argument("--work", type=Path, default=Path("/tmp/firth-events"))
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)

@@ -3,13 +3,14 @@
     python benchmarks/questions.py                                       the synthetic corpus: no download
     python benchmarks/questions.py wiki.txt questions-words.txt WS-353-SIM.txt WS-353-REL.txt SIMLEX-999.txt
 
-`--words N` takes the first N words of the text, `--output FILE` writes there instead of printing. Times are CPU seconds
-of all threads, so other load on the machine affects them little.
+`--words N` takes the first N words of the text, `--only NAME` (repeatable) selects experiments, `--output FILE` writes
+there instead of printing. Times are CPU seconds of all threads, so other load on the machine affects them little.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 import tempfile
 import time
@@ -27,10 +28,24 @@ from firth.data.tokens import Tokens, read_tokens
 from firth.data.world import World, write_analogies
 from firth.evaluate.layout import markdown_table, percent
 from firth.kernels.predict import huffman_paths, keep_thresholds
-from firth.words.window_training import MOST_SOFTMAX_WORDS
+from firth.words.window_training import GROUP_MIN_VOCABULARY, MOST_SOFTMAX_WORDS, Group
 
 Table = tuple[list[str], list[list[str]]]
 SOFTMAX_TOKENS = 2000  # enough to time it: at a large vocabulary an epoch would take hours
+TEXT_SIZES = (250_000, 1_000_000, 4_000_000, 16_000_000)
+NEGATIVES = (2, 5, 10, 20)
+
+
+class EqualWeight(firth.SkipGram):
+    """Skip-gram whose four windows share samples with the weight of `negatives` samples, not twice that."""
+
+    group = Group(4, drawn=1.2, counted=1.0)
+
+
+class OneWindow(firth.SkipGram):
+    """Skip-gram whose windows are trained one by one: only the pairs of a window share samples."""
+
+    group = Group()
 
 
 @dataclass(frozen=True)
@@ -42,6 +57,7 @@ class Scores:
     total: float
     pairs: tuple[float, ...]  # Spearman, one for each file of pairs
     seconds: float  # of processor time an epoch
+    deviation: float = 0.0  # standard deviation of the total over the seeds
 
 
 @dataclass
@@ -56,7 +72,7 @@ class Laboratory:
 
     def __post_init__(self) -> None:
         self.done: dict[firth.Method, Scores] = {}
-        self.answered_counts = (0, 0)
+        self.asked = (0, 0)
 
     def scores(self, method: firth.Method) -> Scores:
         if method not in self.done:
@@ -68,7 +84,7 @@ class Laboratory:
     def one(self, method: firth.Method, seed: int) -> Scores:
         model, seconds = timed_fit(method, self.tokens, seed)
         models = firth.evaluate.analogies(model.vectors, self.questions)
-        self.answered_counts = (models.semantic.answered, models.syntactic.answered)
+        self.asked = (models.semantic.answered, models.syntactic.answered)
         pairs = tuple(firth.evaluate.word_similarity(model.vectors, each).spearman for each in self.pairs.values())
         epochs = model.training["finished_epochs"]
         return Scores(models.semantic.accuracy, models.syntactic.accuracy, models.accuracy, pairs, seconds / epochs)
@@ -79,12 +95,19 @@ class Laboratory:
     def cbow(self, **options: Any) -> Scores:
         return self.scores(firth.CBOW(**{**self.base, **options}))
 
+    def beginning(self, words: int) -> Laboratory:
+        """The same questions about the first words of the text, whose rare words are dropped again."""
+        names = self.tokens.vocabulary.tokens
+        text = " ".join(names[i] for i in self.tokens.ids[:words])
+        return Laboratory(read_tokens([text], min_count=5), self.questions, self.pairs, self.seeds, self.base)
+
     @cached_property
     def header(self) -> list[str]:
         return ["semantic", "syntactic", "total", *self.pairs, "CPU s / epoch"]
 
     def row(self, scores: Scores) -> list[str]:
         answers = [percent(share) for share in (scores.semantic, scores.syntactic, scores.total)]
+        answers[-1] += f" ±{100 * scores.deviation:.1f}" if self.seeds > 1 else ""
         return [*answers, *(f"{rho:.3f}" for rho in scores.pairs), f"{scores.seconds:.2f}"]
 
     def table(self, what: str, rows: dict[str, Scores]) -> str:
@@ -187,13 +210,40 @@ def window(lab: Laboratory) -> Iterator[str]:
 
 def negatives(lab: Laboratory) -> Iterator[str]:
     """What do shared negatives change?"""
-    models = {"shared by a window": lab.skipgram(), "fresh for each pair": lab.skipgram(share_negatives=False)}
+    grouped = len(lab.tokens.vocabulary) >= GROUP_MIN_VOCABULARY
+    models = {"fresh for each pair, weight 5": lab.skipgram(share_negatives=False)}
+    models["fresh for each pair, weight 10"] = lab.skipgram(share_negatives=False, negatives=10)
+    models["shared by a window, weight 5"] = lab.scores(OneWindow(**lab.base))
+    models["shared by a window, weight 10"] = lab.scores(OneWindow(**lab.base, negatives=10))
+    if grouped:
+        models["shared by four windows, weight 5"] = lab.scores(EqualWeight(**lab.base))
+        models["shared by four windows, weight 10 (the default)"] = lab.skipgram()
     yield lab.table("negative samples", models)
-    shared, fresh = models.values()
-    yield (
-        f"With shared samples an epoch is {fresh.seconds / shared.seconds:.1f} times as fast and answers "
-        f"{points(shared.total, fresh.total)} of the questions."
-    )
+    for weight in (5, 10):
+        fresh = models[f"fresh for each pair, weight {weight}"]
+        shared = next(scores for name, scores in reversed(models.items()) if f"weight {weight}" in name)
+        yield (
+            f"At weight {weight}, an epoch with shared samples is {fresh.seconds / shared.seconds:.1f} times as fast "
+            f"and answers {points(shared.total, fresh.total)} of the questions."
+        )
+    one, two = (models[f"fresh for each pair, weight {weight}"] for weight in (5, 10))
+    yield f"Ten fresh samples instead of five answer {points(two.total, one.total)}."
+
+
+def text_sizes(lab: Laboratory) -> Iterator[str]:
+    """How many negative samples for a text of which size?"""
+    rows = []
+    for size in [size for size in TEXT_SIZES if size < len(lab.tokens.ids)]:
+        part = lab.beginning(size)
+        scores = [part.scores(firth.SkipGram(dim=lab.base["dim"], negatives=k)) for k in NEGATIVES]
+        best = max(range(len(NEGATIVES)), key=lambda k: scores[k].total)
+        for name, values in (
+            ("analogies", [percent(one.total) + f" ±{100 * one.deviation:.1f}" for one in scores]),
+            *((name, [f"{one.pairs[i]:.3f}" for one in scores]) for i, name in enumerate(lab.pairs)),
+        ):
+            rows.append([f"{size:,}", name, *values])
+        print(f"{size:,} words: {NEGATIVES[best]} negative samples", file=sys.stderr)
+    yield markdown_table(["words", "score", *map(str, NEGATIVES)], rows, numbers=range(2, 2 + len(NEGATIVES)))
 
 
 def gradient(lab: Laboratory) -> Iterator[str]:
@@ -213,6 +263,7 @@ EXPERIMENTS: tuple[Callable[[Laboratory], Iterator[str]], ...] = (
     subsampling,
     window,
     negatives,
+    text_sizes,
     gradient,
 )
 
@@ -228,7 +279,8 @@ def mean(runs: list[Scores]) -> Scores:
         float(np.mean([getattr(run, name) for run in runs])) for name in ("semantic", "syntactic", "total", "seconds")
     )
     pairs = tuple(np.mean([run.pairs for run in runs], axis=0).tolist())
-    return Scores(semantic, syntactic, total, pairs, seconds)
+    deviation = statistics.stdev(run.total for run in runs) if len(runs) > 1 else 0.0
+    return Scores(semantic, syntactic, total, pairs, seconds, deviation)
 
 
 def points(a: float, b: float) -> str:
@@ -282,6 +334,8 @@ def main() -> None:
     parser.add_argument("pairs", type=Path, nargs="*", help="files of word pairs with scores")
     parser.add_argument("--words", type=int, default=0, help="take only so many words from the text's beginning")
     parser.add_argument("--seeds", type=int, default=1, help="runs that each score is the mean of")
+    names = [experiment.__name__ for experiment in EXPERIMENTS]  # text_sizes needs a text of some size
+    parser.add_argument("--only", action="append", choices=names, help="an experiment; default: all")
     parser.add_argument("--quick", action="store_true", help="fewer epochs and dimensions: to try the script itself")
     parser.add_argument("--output", type=Path, help="the Markdown file to write")
     settings = parser.parse_args()
@@ -294,6 +348,8 @@ def main() -> None:
         parts = [f"<!-- Written by: {command} -->", "<!-- begin about -->", description, "<!-- end about -->"]
         for experiment in EXPERIMENTS:
             name = experiment.__name__
+            if name not in (settings.only or names) or (name == "text_sizes" and settings.text is None):
+                continue
             title = f"**{experiment.__doc__}**"
             parts += [title, f"<!-- begin {name} -->", *experiment(lab), f"<!-- end {name} -->"]
     result = "\n\n".join(parts) + "\n"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
+import json
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -14,6 +16,8 @@ import httpx
 
 from firth.server.running import GracefulServer, prepare_server
 from firth.server.settings import Settings
+
+BODY = json.dumps({"model": "words", "input": ["the king was old", "a river"]})
 
 
 class Client(httpx.Client):
@@ -43,6 +47,38 @@ def serving(**settings: Any) -> Iterator[Client]:
         finally:
             server.should_exit = True
             thread.join(10)
+
+
+class Asking(threading.Thread):
+    """Send requests until connections are refused, and record the responses."""
+
+    def __init__(self, port: int, keep: bool) -> None:
+        super().__init__(daemon=True)
+        self.port, self.keep = port, keep
+        self.answers: list[tuple[int, int]] = []
+        self.lost: list[str] = []
+        self.start()
+
+    def run(self) -> None:
+        line: http.client.HTTPConnection | None = None
+        while True:
+            try:
+                if line is None:
+                    line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=100)
+                    line.connect()
+            except ConnectionRefusedError:
+                return
+            try:
+                line.request("POST", "/v1/embeddings", BODY)
+                answer = line.getresponse()
+                found = json.loads(answer.read())
+                self.answers.append((answer.status, len(found["data"])))
+                if answer.will_close or not self.keep:
+                    line.close()
+                    line = None
+            except (OSError, http.client.HTTPException) as error:
+                self.lost.append(repr(error))
+                line = None
 
 
 def run_alone(work: Coroutine[Any, Any, Any]) -> Any:

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import firth
@@ -144,3 +145,20 @@ def test_two_processes_train_one_model(tmp_path):
     assert done.returncode == 0, done.stderr[-1000:]
     assert done.stdout.count("Next: firth generate text gpt PROMPT") == 1
     assert 0 < firth.load(tmp_path / "gpt").training["finished_epochs"] < 1000
+
+
+def test_embedding_from_a_layer(call, refused, writer, tmp_path):
+    model = firth.load(writer, firth.GPT)
+    (tmp_path / "texts.txt").write_text("the king rules\nthe river flows\n")
+    rows = {}
+    for layer in ("0", "-1", "-2"):
+        result = call("embed", writer, tmp_path / "texts.txt", "-o", tmp_path / f"{layer}.npy", "--layers", layer)
+        assert result.exit_code == 0, result.output
+        rows[layer] = np.load(tmp_path / f"{layer}.npy")
+        expected = model.embed(["the king rules", "the river flows"], layer=int(layer))
+        np.testing.assert_allclose(rows[layer], expected, atol=1e-6)
+    np.testing.assert_array_equal(rows["0"], rows["-2"])  # one block: its input is layer 0
+    assert not np.allclose(rows["0"], rows["-1"])
+    embed = ("embed", writer, tmp_path / "texts.txt", "-o", tmp_path / "refused.npy", "--layers")
+    refused("invalid_value", *embed, "0,1", option="--layers", got="0,1")
+    refused("invalid_value", *embed, "7", option="layer", got=7)

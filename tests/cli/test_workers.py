@@ -123,6 +123,45 @@ def test_settings_are_checked_before_processes_start(call, folder, monkeypatch):
     assert error_of(call("train", "gpt", "text.txt", "-o", "m", "--workers", 2, "--json"))["values"]["processes"] == 2
 
 
+def test_each_gpu_has_a_process(call, folder, monkeypatch):
+    """Logical GPUs: the processes train with gloo, and each sees one of those that the command may use."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+    small = [word for word in SMALL if word not in ("--device", "cpu")]
+    train = ["train", "gpt", "text.txt", *small, "--json", "-o"]
+    error = error_of(call(*train, "m", "--gpus", 3))
+    assert error["code"] == "no_gpu" and error["values"]["available"] == 2 and error["values"]["got"] == 3
+    for more in (("--workers", 2), ("--device", "cpu"), ("--cluster", "ray")):
+        assert error_of(call(*train, "m", "--gpus", 2, *more))["code"] == "conflicting_options"
+    with refuses("conflicting_options", option="gpus"):
+        firth.GPT().fit(["a b"], firth.Run(gpus=2))
+    with refuses("conflicting_options", options="gpus"):
+        firth.TfIdf().fit(["a b"], firth.Run(gpus=2))
+    if not torch.cuda.is_available():  # the CPU does not take the place of a GPU that was asked for
+        assert error_of(call(*train, "m", "--gpus", 2))["code"] == "no_gpu"
+    real, seen = train_workers.LocalProcesses.start, list[str]()
+
+    def visible(process: Any) -> list[str]:
+        environment = Path(f"/proc/{process.pid}/environ").read_text().split("\0")
+        return [text for text in environment if text.startswith("CUDA_VISIBLE_DEVICES=")]
+
+    def on_cpu(self: Any, rank: int, port: int) -> Any:
+        command = json.loads(self.command)
+        self.command = json.dumps({**command, "values": {**command["values"], "device": "cpu"}}) + "\n"
+        process = real(self, rank, port)
+        while not (found := visible(process)):  # just after the start it is empty
+            assert process.poll() is None
+        seen.append(found[0])
+        return process
+
+    monkeypatch.setattr(train_workers.LocalProcesses, "start", on_cpu)
+    result = call(*train, "two", "--gpus", 2, "--epochs", 2)
+    assert result.exit_code == 0, result.output
+    two = json.loads(result.stdout)
+    assert seen == ["CUDA_VISIBLE_DEVICES=4", "CUDA_VISIBLE_DEVICES=7"]
+    one = json.loads(call(*train, "one", "--device", "cpu", "--epochs", 2).stdout)
+    assert two["steps"] == one["steps"] and two["loss"] == pytest.approx(one["loss"], rel=2e-2)
+
+
 def test_ray_is_optional(call, folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.delitem(sys.modules, "firth.cli.train_on_ray", raising=False)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import httpx
 import pytest
+from serving import Asking
 
 import firth
-
-BODY = json.dumps({"model": "words", "input": ["the king was old", "a river"]})
 
 
 @pytest.fixture
@@ -34,36 +31,6 @@ def started(places, tmp_path):
     process.kill()
     process.wait()
     process.stdout.close()
-
-
-class Asking(threading.Thread):
-    """Send requests until connections are refused, and record the responses."""
-
-    def __init__(self, port, keep):
-        super().__init__(daemon=True)
-        self.port, self.keep, self.answers, self.lost = port, keep, [], []
-        self.start()
-
-    def run(self):
-        line = None
-        while True:
-            try:
-                if line is None:
-                    line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=100)
-                    line.connect()
-            except ConnectionRefusedError:
-                return
-            try:
-                line.request("POST", "/v1/embeddings", BODY)
-                answer = line.getresponse()
-                found = json.loads(answer.read())
-                self.answers.append((answer.status, len(found["data"])))
-                if answer.will_close or not self.keep:
-                    line.close()
-                    line = None
-            except (OSError, http.client.HTTPException) as error:
-                self.lost.append(repr(error))
-                line = None
 
 
 def test_accepted_connections_are_answered_during_shutdown(started):
@@ -88,9 +55,8 @@ def test_accepted_connections_are_answered_during_shutdown(started):
 def test_health_reports_the_shutdown(started):
     process, port, _ = started
     with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
-        assert client.get("/health").status_code == 200
+        statuses = {client.get("/health").status_code}
         process.send_signal(signal.SIGTERM)
-        statuses = set()
         for _ in range(200):
             try:
                 statuses.add(client.get("/health").status_code)

@@ -52,6 +52,29 @@ def test_figures_tell_of_the_run(model):
     )
 
 
+def test_token_by_token_equals_greedy_search(model):
+    """The steps without sampling are greedy search, and their probabilities give its score."""
+    for source, found in zip(SOURCES[:5], model.translations(SOURCES[:5], beam=1, length_penalty=0), strict=True):
+        steps = model.generate_tokens(source, tokens=40, k=3, temperature=0)
+        ids = [step.token.id for step in steps]
+        assert model.tokenizer.decode(ids[:-1]) == found.text and ids[-1] == model.decoding.end
+        assert all(step.token == step.candidates[0] and len(step.candidates) == 3 for step in steps)
+        probabilities = [each.probability for each in model.token_probabilities(source, ids)]
+        np.testing.assert_allclose(np.log(probabilities).sum(), found.score, atol=1e-3)
+        np.testing.assert_allclose(probabilities, [step.token.probability for step in steps], rtol=1e-4)
+        (third,) = model.generate_tokens(source, ids[:2], temperature=0)
+        assert third.token.id == ids[2] and third.token.probability == pytest.approx(steps[2].token.probability)
+    sampled = [model.generate_tokens("", tokens=5, temperature=2.0, seed=seed) for seed in (1, 1, 2)]
+    assert sampled[0] == sampled[1] != sampled[2]
+    for arguments, code, values in (
+        (("x", [100_000]), "unknown_token", {"got": 100_000}),
+        (("x", (), 0), "invalid_value", {"tokens": 0}),
+        (("x", [9] * 64, 1), "text_too_long", {"got": 64, "limit": 64}),
+    ):
+        with refuses(code, **values):
+            model.generate_tokens(*arguments)
+
+
 def test_a_beam_finds_what_is_at_least_as_likely_as_greedy_search_does(model):
     greedy, beam = (
         np.array([translation.score for translation in model.translations(SOURCES[:100], beam=beam, length_penalty=0)])

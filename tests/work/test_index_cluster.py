@@ -138,8 +138,3 @@ def test_an_unfinished_build_is_replaced(folder, monkeypatch):
     assert counts(build(folder, "replaced", *PROCESSES, "--metric", "dot"))["rows"] == 802
     assert not (folder / "replaced" / ".shards").exists()
     assert firth.Index.open(folder / "replaced").space.metric == "dot"
-
-
-def test_a_server_takes_no_workers(folder):
-    result = build(folder, "table", *PROCESSES, "--postgres", "postgresql://nobody@localhost/none")
-    assert json.loads(result.stderr)["error"]["code"] == "conflicting_options"

@@ -116,9 +116,10 @@ def test_data_are_larger_than_the_object_store(ray_cluster, tmp_path):
     assert max(len(json.dumps(work.request(shard))) for shard in work.shards) < 1000
 
 
-def test_an_address_without_a_cluster_is_refused(tmp_path):
+def test_an_address_without_a_cluster_is_refused(ray_cluster, tmp_path):
     with refuses("no_cluster", address="ray://127.0.0.1:1"):
         run_job(job(tmp_path / "out"), Cluster("ray://127.0.0.1:1"), Nothing())
+    assert len(run_job(job(tmp_path / "out"), Cluster("ray"), Nothing())) == 6  # another address works afterwards
 
 
 def test_a_machine_without_ray(tmp_path, monkeypatch):

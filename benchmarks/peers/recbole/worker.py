@@ -17,13 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import recbole
-import torch
-from recbole.config import Config
-from recbole.data import create_dataset, data_preparation
-from recbole.data.transform import construct_transform
-from recbole.utils import get_model, get_trainer, init_seed
-from recbole.utils.case_study import full_sort_scores
+
+for removed, dtype in (("float_", np.float64), ("complex_", np.complex128), ("unicode_", np.str_), ("bool8", np.bool_)):
+    if not hasattr(np, removed):  # RecBole 1.2.1 uses names that NumPy 2 does not have
+        setattr(np, removed, dtype)
+
+import recbole  # noqa: E402
+import torch  # noqa: E402
+from recbole.config import Config  # noqa: E402
+from recbole.data import create_dataset, data_preparation  # noqa: E402
+from recbole.data.transform import construct_transform  # noqa: E402
+from recbole.utils import get_model, get_trainer, init_seed  # noqa: E402
+from recbole.utils.case_study import full_sort_scores  # noqa: E402
 
 
 class OutOfTimeError(Exception):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from firth.cli.common import Function
+from firth.cli.common import Flags, add_flags
 from firth.core.errors import FirthError
 from firth.core.processes import refuse_processes
 
@@ -15,18 +15,12 @@ if TYPE_CHECKING:
     from firth.work.executors import Cluster
 
 
-def cluster_flags(function: Function) -> Function:
-    """Add --cluster, --workers and --gpus-per-worker."""
-    flags: tuple[tuple[str, dict[str, Any]], ...] = (
-        ("--cluster", {"metavar": "WHERE", "help": "Where workers run: processes, ray, or ray://HOST:PORT."}),
-        ("--workers", {"type": click.IntRange(1), "help": "Number of workers; by default one per core or GPU."}),
-        ("--gpus-per-worker", {"type": click.FloatRange(0), "help": "GPUs of each worker, such as 1 or 0.5."}),
-    )
-    for name, settings in reversed(flags):
-        function = click.option(name, **settings)(function)
-    return function
-
-
+CLUSTER_FLAGS: Flags = (
+    ("--cluster", {"metavar": "WHERE", "help": "Where workers run: processes, ray, or ray://HOST:PORT."}),
+    ("--workers", {"type": click.IntRange(1), "help": "Number of workers; by default one per core or GPU."}),
+    ("--gpus-per-worker", {"type": click.FloatRange(0), "help": "GPUs of each worker, such as 1 or 0.5."}),
+)
+cluster_flags = add_flags(CLUSTER_FLAGS)
 shard_flag = click.option("--shard", metavar="I/N", help="Compute only part I of N, for a job array, as in 3/64.")
 
 

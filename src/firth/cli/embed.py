@@ -25,6 +25,7 @@ from firth.cli.common import (
 )
 from firth.cli.embed_batches import BATCH, NO_DOCUMENTS, batches, sparse_batches, text_batches, unit_of
 from firth.cli.pooling_options import (
+    NAMES,
     engine_flags,
     given_engine,
     given_pooling,
@@ -169,15 +170,34 @@ def embedding_settings(model: Model, path: str, values: dict[str, Any]) -> dict[
     """Return the further arguments of `embed_batches` of this model."""
     from firth.core.model import AveragesWords
 
-    pooling = given_pooling(model, path, values)
+    layer = given_layer(model, values)
+    pooling = {} if layer else given_pooling(model, path, values)
     engine = given_engine(model, path, values)
     prompt = given_prompt(model, path, values["prompt"])
     smoothing = {} if values["smoothing"] is None else {"smoothing": values["smoothing"]}
     if values["smoothing"] and not isinstance(model, AveragesWords):
         raise unsupported(model, path, "does not average word vectors, and --smoothing does not apply to it")
     if not isinstance(model, PoolsTokens):
-        return smoothing if isinstance(model, AveragesWords) else {}
+        return smoothing if isinstance(model, AveragesWords) else layer
     return {"pooling": model.with_pooling(**pooling).pooling, **engine, **prompt}
+
+
+def given_layer(model: Model, values: dict[str, Any]) -> dict[str, Any]:
+    """Return --layers as the layer of a language model, which has one pooling: the mean of its tokens."""
+    from firth.core.model import Generates
+
+    others = [name for name in NAMES if name != "layers" and values[name] is not None]
+    if values["layers"] is None or others or isinstance(model, PoolsTokens) or not isinstance(model, Generates):
+        return {}
+    try:
+        return {"layer": int(values["layers"])}
+    except ValueError:
+        raise FirthError(
+            "invalid_value",
+            "{option} takes one layer of a language model, as in -2; got {got!r}.",
+            option="--layers",
+            got=values["layers"],
+        ) from None
 
 
 # ---- outputs ----

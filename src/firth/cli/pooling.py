@@ -1,5 +1,5 @@
 """`firth pooling MODEL -o FOLDER`: a BERT with another pooling: set, whitened, or selected on scored pairs; a model of
-words with smoothing."""
+words with smoothing, or with a transform for vectors of unknown words."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from firth.core.errors import FirthError
 
 if TYPE_CHECKING:
     from firth.core.model import Model
+    from firth.data.corpus import Corpus
     from firth.evaluate.sentences import PoolingChoice
     from firth.transformers.bert_model import BertModel
 
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 @click.option("--whiten", metavar="DATA", help="Whiten the vectors; mean and covariance come from these texts.")
 @click.option("--dim", type=int, default=0, metavar="N", help="--whiten: keep N dimensions; 0 = all.")
 @click.option("--smoothing", type=float, metavar="A", help="Models of words: weight words by A/(A+frequency); 0 = off.")
+@click.option(
+    "--contexts",
+    metavar="DATA",
+    help="Models of words: learn from this text how the context of an unknown word becomes its vector.",
+)
 @data_options
 @json_flag
 def command(path: str, folder: str, overwrite: bool, as_json: bool, **values: Any) -> None:
@@ -40,8 +46,11 @@ def command(path: str, folder: str, overwrite: bool, as_json: bool, **values: An
 
     model = open_model(path)
     settings = given_pooling(model, path, values)
-    if values["smoothing"] is not None:
-        write_smoothed(model, path, folder, values["smoothing"], overwrite, as_json)
+    if values["smoothing"] is not None or values["contexts"]:
+        corpus = values["contexts"] and Corpus(
+            values["contexts"], unit=values["unit"], column=values["column"], key=values["key"]
+        )
+        write_words(model, path, folder, values["smoothing"], corpus, overwrite, as_json)
         return
     if not isinstance(model, PoolsTokens):
         advice = "Choose a bert model, or pass --smoothing for a model of words."
@@ -83,17 +92,27 @@ def command(path: str, folder: str, overwrite: bool, as_json: bool, **values: An
     click.echo(f"{folder}: {pooling.how} of layers {layers}, {changed.dim_of(pooling)} dimensions")
 
 
-def write_smoothed(model: Model, path: str, folder: str, smoothing: float, overwrite: bool, as_json: bool) -> None:
-    """Write a model of words with another default of `smoothing`."""
+def write_words(
+    model: Model, path: str, folder: str, smoothing: float | None, corpus: Corpus | None, overwrite: bool, as_json: bool
+) -> None:
+    """Write a model of words with another default of `smoothing`, or a transform for vectors of unknown words."""
     from firth.core.model import AveragesWords
 
-    if not isinstance(model, AveragesWords):
-        raise unsupported(model, path, "does not average word vectors, so --smoothing does not apply to it")
-    model.with_smoothing(smoothing).save(folder, overwrite=overwrite)
+    changed = model
+    for flag, given in (("smoothing", smoothing), ("contexts", corpus)):
+        if given is not None and not isinstance(changed, AveragesWords):
+            raise unsupported(model, path, f"does not average word vectors, so --{flag} does not apply to it")
+    if smoothing is not None and isinstance(changed, AveragesWords):
+        changed = changed.with_smoothing(smoothing)
+    if corpus is not None and isinstance(changed, AveragesWords):
+        changed = changed.with_context_transform(corpus)
+    changed.save(folder, overwrite=overwrite)
+    assert isinstance(changed, AveragesWords)
     if as_json:
-        print_json({"folder": folder, "smoothing": smoothing})
+        print_json({"folder": folder, "smoothing": changed.smoothing, "contexts": corpus is not None})
         return
-    click.echo(f"{folder}: mean of word vectors, smoothing {smoothing:g}")
+    transform = ", vectors of unknown words from their contexts" if corpus is not None else ""
+    click.echo(f"{folder}: mean of word vectors, smoothing {changed.smoothing:g}{transform}")
 
 
 def select_pooling(model: BertModel, path: str) -> PoolingChoice:

@@ -52,18 +52,32 @@ address_options = add_flags(ADDRESS_OPTIONS)  # `firth studio` has them too
     metavar="NAME",
     help="Prompt for requests that name none, such as query; by default each model's own.",
 )
+@click.option(
+    "--replicas",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Processes that answer requests, each on a GPU of its own, or on its share of the cores.",
+)
 @click.option("--quiet", is_flag=True, help="Log only errors, not every request.")
 @address_options
 @json_flag
 def command(
-    models: tuple[str, ...], long: str, precision: str, prompt: str | None, quiet: bool, as_json: bool, **values: Any
+    models: tuple[str, ...],
+    long: str,
+    precision: str,
+    prompt: str | None,
+    replicas: int,
+    quiet: bool,
+    as_json: bool,
+    **values: Any,
 ) -> None:
     """Serve models and indexes over HTTP: the APIs of OpenAI and text-embeddings-inference, search, and the workbench.
 
     MODEL is a folder of a model or an index, or NAME=FOLDER. A folder that is replaced is reloaded.
     """
     ready = partial(print_address, as_json)
-    serve(models, values, ready, requests=not quiet, long=long, precision=precision, prompt=prompt)
+    serve(models, values, ready, requests=not quiet, long=long, precision=precision, prompt=prompt, replicas=replicas)
 
 
 def print_address(as_json: bool, address: str, page: str) -> None:
@@ -82,6 +96,7 @@ def serve(
     """Run the server of `firth serve` and `firth studio`; `more` are further settings."""
     try:
         from firth.server.models import parse_paths
+        from firth.server.replicas import run_replicas
         from firth.server.running import run
         from firth.server.settings import Settings
     except ModuleNotFoundError as error:
@@ -96,7 +111,7 @@ def serve(
         hosts=tuple(name.lower() for name in values["allow_host"]),
         **more,
     )
-    run(settings, ready, requests)
+    (run if settings.replicas == 1 else run_replicas)(settings, ready, requests)
 
 
 def read_key(file: str | None) -> str | None:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from firth.cli.cluster_options import CLUSTER_FLAGS, given_cluster
 from firth.cli.common import PROGRESS, choose_report, file_flags, open_model, print_json
 from firth.cli.main import Interrupted
 from firth.cli.train import Flag, MethodCommand, Methods, flag_of, open_data, run_options
 from firth.core import registry
 from firth.core.errors import FirthError
 from firth.core.options import Option, build_settings, options_of, plain_name
-from firth.core.remote import as_path
+from firth.core.remote import AnyPath, RemotePath, as_path
+from firth.core.report import Nothing
 from firth.core.run import Run
 
 if TYPE_CHECKING:
     from firth.core.method import Method
+    from firth.studies.sweeping import SweepInputs
     from firth.studies.tasks import Task
 
 #: The flag of each task, named as in `firth evaluate`, and its help.
@@ -59,6 +63,7 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
     """Return the command of a method: its options are fixed values, and --try names the options to vary."""
     flags = [flag_of(option, "Method options") for option in options_of(method)]
     flags += [flag_of(option, "Run settings") for option in run_settings(method)]
+    flags += [Flag([flag], section="Run settings", **settings) for flag, settings in CLUSTER_FLAGS]
     flags += [Flag([flag], section="Data", **settings) for flag, settings in file_flags(method.data.file_options)]
     flag_names = {flag.name for flag in flags}
     flags += [Flag([f"--{task}"], metavar="FILE", section="Task", help=text) for task, text in TASKS.items()]
@@ -83,7 +88,7 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
                 default=600,
                 show_default=True,
                 metavar="SECONDS",
-                help="Time for all trials together.",
+                help="Time for all trials together; with --cluster, of each worker.",
             ),
             Flag(
                 ["-o", "--output", "folder"],
@@ -100,25 +105,67 @@ def sweep_command(name: str, method: type[Method]) -> click.Command:
 
 
 def run_settings(method: type[Method]) -> list[Option]:
-    """Return the settings of a run that apply to the trials, which run one after the other in this process."""
-    others = {"budget", "cluster", "workers", "shard_weights"}
+    """Return the settings of a run that apply to the trials, each of which is trained in one process."""
+    others = {"budget", "cluster", "workers", "gpus", "shard_weights"}
     return [option for option in run_options(method) if option.name not in others]
 
 
 def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     """Run the sweep and print its trials."""
+    from dataclasses import replace
+
     from firth.studies import sweep
     from firth.studies.space import parse_range
-    from firth.studies.sweeping import check_sweep
+    from firth.studies.sweeping import Opener, check_sweep
 
-    def options_given(settings: type) -> dict[str, Any]:
-        options = run_settings(method_class) if settings is Run else options_of(settings)
+    cluster = given_cluster(values, has_shards=True)
+    method, run = settings_of(method_class, values)
+    check_sweep(method, run, Path(values["folder"]))
+    if cluster.where and "-" in values["data"]:
+        raise FirthError(
+            "conflicting_options",
+            "Workers cannot read standard input (-). Give a file, or leave out {option}.",
+            option="--cluster",
+        )
+    tries = dict(parse_range(method_class, text) for text in values["tries"]) or None
+    inputs = open_inputs(method.method_name(), values)
+    arguments = {"method": method.method_name(), "values": values}
+    try:
+        result = sweep(
+            *inputs[:3],
+            values["folder"],
+            space=tries,
+            budget=values["budget"],
+            run=replace(run, report=choose_report(values["progress"])),
+            start=inputs.start,
+            overwrite=values["overwrite"],
+            cluster=cluster,
+            opener=Opener(open_inputs, arguments, files_of(values)),
+        )
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted", "stopped; run the same command again to resume.") from None
+    if values["as_json"]:
+        print_json(result.to_json())
+    else:
+        click.echo(str(result))
+
+
+def settings_of(method_class: type[Method], values: dict[str, Any]) -> tuple[Method, Run]:
+    """Return the method and the run with the values of the flags."""
+
+    def options_given(options: Sequence[Option]) -> dict[str, Any]:
         return {option.name: value for option in options if (value := values[option.name]) is not None}
 
-    method = build_settings(method_class, options_given(method_class))
-    run = Run(**options_given(Run), report=choose_report(values["progress"]))
-    check_sweep(method, run, Path(values["folder"]))
-    tries = dict(parse_range(method_class, text) for text in values["tries"]) or None
+    method = build_settings(method_class, options_given(options_of(method_class)))
+    return method, Run(**options_given(run_settings(method_class)), report=Nothing())
+
+
+def open_inputs(method: str, values: dict[str, Any]) -> SweepInputs:
+    """Open what the flags name, in this process or in a worker."""
+    from firth.studies.sweeping import SweepInputs
+
+    method_class = registry.method(method)
+    settings, run = settings_of(method_class, values)
     data = open_data(method_class.data, values)
     task = task_of(values, run.seed, data)
     start = open_model(values["start"]) if values["start"] else None
@@ -128,24 +175,16 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
             "{method} starts from a trained model. Pass it with --start MODEL.",
             method=method_class.__name__,
         )
-    try:
-        result = sweep(
-            method,
-            data,
-            task,
-            values["folder"],
-            space=tries,
-            budget=values["budget"],
-            run=run,
-            start=start,
-            overwrite=values["overwrite"],
-        )
-    except KeyboardInterrupt:
-        raise Interrupted("interrupted", "stopped; run the same command again to resume.") from None
-    if values["as_json"]:
-        print_json(result.to_json())
-    else:
-        click.echo(str(result))
+    return SweepInputs(settings, data, task, run, start)
+
+
+def files_of(values: dict[str, Any]) -> Sequence[AnyPath]:
+    """Return the files that workers have to see."""
+    from firth.data.readers import find_files
+
+    given = [*values["data"], *(values[name] for name in TASKS if values[name])]
+    paths = [path for name in given if name != "-" for path in find_files(name)]
+    return [path if isinstance(path, RemotePath) else path.absolute() for path in paths]
 
 
 def task_of(values: dict[str, Any], seed: int, data: Any) -> Task:

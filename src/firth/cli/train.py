@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 FINETUNING = "finetuning"  # the family of methods that `firth finetune` runs
 DISTIL = "distil"  # its base model is called the teacher
 SECTIONS = ("Method options", "Run settings", "Data", "Task", "Other")
-NETWORK_SETTINGS = ("accumulation", "shard_weights")  # of Run, shown for networks only
+NETWORK_SETTINGS = ("gpus", "accumulation", "shard_weights")  # of Run, shown for networks only
 DASH = "–"
 SCORES = ("accuracy", "f1", "matthews", "spearman", "pearson", "exact_match")  # on development data
 DISTIL_HELP = """Distil: distill a BERT into a table of token vectors, which is small and fast.
@@ -176,12 +176,13 @@ def run_command(method_class: type[Method], values: dict[str, Any]) -> None:
     typed = shlex.join(["firth", *sys.argv[1:]])
     method, run = settings_of(method_class, values, report)
     try:
-        if method.in_processes and (run.workers > 1 or run.cluster):
+        if method.in_processes and (run.workers > 1 or run.cluster or run.gpus):
             from firth.cli.train_workers import train_in_workers
             from firth.core.saved import load
 
             check_first(method, run, folder)
-            own = values | {"workers": None, "cluster": None}
+            own = values | {"workers": None, "cluster": None, "gpus": None}
+            own |= {"device": "cuda"} if run.gpus else {}  # never the CPU instead
             debug = bool(click.get_current_context().meta.get("debug"))
             command = {"method": method.method_name(), "values": own, "typed": typed, "debug": debug}
             status = train_in_workers(command, run)

@@ -28,6 +28,7 @@ from firth.core.errors import FirthError, FirthWarning
 from firth.core.processes import is_first_process, refuse_processes
 from firth.core.report import JsonLines, Nothing, Report
 from firth.core.run import Run, available_cores
+from firth.work.executors import gpu_names
 
 END_SECONDS = 15.0  # given to the other processes when one has ended with an error
 CHECKPOINT_SECONDS = 120.0  # given to all processes to write a checkpoint after Ctrl-C
@@ -108,7 +109,9 @@ def main() -> None:
 
 def train_in_workers(command: Mapping[str, Any], run: Run) -> str:
     """Train in the processes of `run.cluster`, show their progress, and return the status; raise their error."""
-    refuse_processes("--workers")
+    refuse_processes("--gpus" if run.gpus else "--workers")
+    if run.gpus:
+        check_gpus(run)
     if "-" in command["values"]["data"]:
         raise FirthError(
             "conflicting_options",
@@ -152,9 +155,12 @@ def fail(error: Mapping[str, Any]) -> NoReturn:
 
 
 def processes_of(run: Run) -> int:
-    """Return the number of processes: `workers`, or one per GPU or core."""
+    """Return the number of processes: `gpus`, `workers`, or one per GPU or core."""
     from torch import cuda
 
+    if run.gpus:
+        check_gpus(run)
+        return run.gpus
     gpus = 0 if run.device == "cpu" else cuda.device_count()
     if gpus and run.workers > gpus:
         raise FirthError(
@@ -167,11 +173,31 @@ def processes_of(run: Run) -> int:
     return run.workers or gpus or available_cores()
 
 
+def check_gpus(run: Run) -> None:
+    """Refuse `gpus` that this machine does not have, or with settings that contradict it."""
+    others = {"cluster": run.cluster, "workers": run.workers, "device=cpu": run.device == "cpu"}
+    if given := [name for name, value in others.items() if value]:
+        raise FirthError(
+            "conflicting_options",
+            "{options} cannot be combined: gpus are those of this machine, with one process each.",
+            options=f"gpus and {given[0]}",
+        )
+    if run.gpus > (available := len(gpu_names())):
+        raise FirthError(
+            "no_gpu",
+            "{option} must be at most the number of GPUs, {available}; got {got}. Use fewer, or device=cpu.",
+            option="gpus",
+            available=available,
+            got=run.gpus,
+        )
+
+
 class LocalProcesses:
     """Processes of this machine that train together. If one ends, all end."""
 
     def __init__(self, command: Mapping[str, Any], run: Run) -> None:
         self.report, self.count = run.report, processes_of(run)
+        self.gpus = gpu_names() if run.gpus else []
         self.command = json.dumps(command) + "\n"
         self.lines: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()  # rank and line; "" at the end
         self.ended: dict[int, Outcome] = {}
@@ -205,6 +231,8 @@ class LocalProcesses:
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
         }
+        if self.gpus:
+            environment["CUDA_VISIBLE_DEVICES"] = self.gpus[rank]
         with self.logs[rank].open("w") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "firth.cli.train_workers"],

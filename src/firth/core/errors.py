@@ -88,6 +88,7 @@ CODES = {
     "weak_key": "An API key that is missing or too short.",
     "worker_died": "Workers died again and again while they computed one shard.",
     "wrong_input": "An input of another kind than the operation takes.",
+    "wrong_token": "A cluster refuses the authentication token.",
     "zero_vector": "A zero vector, which has no direction.",
 }
 

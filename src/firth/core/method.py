@@ -105,7 +105,7 @@ def check_cluster(method: Method, run: Run) -> None:
     """Check that a method uses the cluster and processes of a run; `fit` calls it before it reads any data."""
     if method.in_processes:  # the commands start its processes
         return
-    networks = {"accumulation": run.accumulation > 1, "shard_weights": run.shard_weights}
+    networks = {"gpus": run.gpus > 0, "accumulation": run.accumulation > 1, "shard_weights": run.shard_weights}
     given = [name for name, is_given in networks.items() if is_given]
     if given:
         raise FirthError(
@@ -156,12 +156,13 @@ def checked_fit(fit: Callable[..., Model]) -> Callable[..., Model]:
                 method=type(self).__name__,
                 cluster=run.cluster,
             )
-        if self.in_processes and run.workers:
+        if self.in_processes and (run.workers or run.gpus):
             raise FirthError(
                 "conflicting_options",
-                "fit trains in this process; only firth train and firth finetune use workers={workers}. In Python, "
+                "fit trains in this process; only firth train and firth finetune use {option}={workers}. In Python, "
                 "start the processes with torchrun or Ray Train; each calls fit.",
-                workers=run.workers,
+                option="workers" if run.workers else "gpus",
+                workers=run.workers or run.gpus,
             )
         if self.trains_copies and run.workers > 1 and not run.cluster:
             run = replace(run, cluster="processes")

@@ -388,11 +388,8 @@ class GeneratedToken(NamedTuple):
 
 
 @runtime_checkable
-class Generates(Protocol):
-    """Generates text."""
-
-    def generate(self, prompt: str = "", tokens: int | None = None, **settings: Any) -> Iterator[str]:
-        """Yield text as it is generated, up to `tokens` tokens; by default 200, or what fits into the context."""
+class GeneratesTokens(Protocol):
+    """Generates a text token by token, with the distribution of each: after a prompt, or from a source text."""
 
     def generate_tokens(
         self, prompt: str = "", generated: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
@@ -401,6 +398,14 @@ class Generates(Protocol):
 
     def token_probabilities(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
         """Return the probability of each of the given tokens after the prompt."""
+
+
+@runtime_checkable
+class Generates(GeneratesTokens, Protocol):
+    """Continues text."""
+
+    def generate(self, prompt: str = "", tokens: int | None = None, **settings: Any) -> Iterator[str]:
+        """Yield text as it is generated, up to `tokens` tokens; by default 200, or what fits into the context."""
 
 
 @runtime_checkable
@@ -491,6 +496,12 @@ class AveragesWords(Protocol):
 
     def with_smoothing(self, smoothing: float) -> Model:
         """Return the same model with another default of `smoothing`."""
+
+    def with_context_transform(self, data: Any) -> Model:
+        """Return the same model with a transform for `vector_from_contexts`, learned from a corpus."""
+
+    def vector_from_contexts(self, word: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return a vector for a word from texts in which it occurs."""
 
 
 @runtime_checkable

@@ -29,6 +29,9 @@ class Run:
     memory: str = option("", "memory limit for counting, such as 2GB; empty = no limit")
     cluster: str = option("", "where work is run: empty = this process, processes, ray or ray://HOST:PORT")
     workers: int = option(0, "worker processes of the cluster; 0 = one per core or GPU", low=0, high=65536)
+    gpus: int = option(
+        0, "GPUs of this machine that train a network, with one process each; 0 = as workers says", low=0, high=1024
+    )
     accumulation: int = option(
         1, "gradient accumulation: passes per training step of a network; more need less memory", low=1, high=65536
     )

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firth.core.errors import FirthError
+from firth.core.report import Report
 from firth.core.run import Run
 from firth.core.storage import saying_where
 from firth.data import cache
@@ -37,8 +38,13 @@ def same_workers(run: Run) -> Iterator[None]:
 
 def run_shards(job: Job, run: Run) -> list[Counts]:
     """Compute the shards of a job on the run's cluster; return their counts in order."""
+    return run_cached(job, cluster_of(run), run.report)
+
+
+def run_cached(job: Job, cluster: Cluster, report: Report) -> list[Counts]:
+    """Compute the shards of a job whose folder is in the cache; return their counts in order."""
     try:
-        counts = run_job(job, cluster_of(run), run.report)
+        counts = run_job(job, cluster, report)
     except FirthError as error:
         if error.code != "not_shared" or not str(error.values["path"]).startswith(str(cache.cache_folder())):
             raise

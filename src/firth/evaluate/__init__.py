@@ -11,6 +11,14 @@ from firth.evaluate.analogy import (
     right_answers,
 )
 from firth.evaluate.answers import AnswerResult, answers
+from firth.evaluate.bias import (
+    Association,
+    AssociationTest,
+    BiasResult,
+    WordSet,
+    associations,
+    read_association_tests,
+)
 from firth.evaluate.compression import (
     Compressed,
     CompressionResult,
@@ -45,6 +53,9 @@ from firth.evaluate.tables import Neighbors, NeighborTable, neighbor_table
 __all__ = [
     "AnalogyResult",
     "AnswerResult",
+    "Association",
+    "AssociationTest",
+    "BiasResult",
     "FeatureResult",
     "CompressionResult",
     "Corner",
@@ -62,10 +73,12 @@ __all__ = [
     "Score",
     "Section",
     "SentencePair",
+    "WordSet",
     "SimilarityResult",
     "Compressed",
     "analogies",
     "answers",
+    "associations",
     "choose_pooling",
     "classification",
     "common_questions",
@@ -81,6 +94,7 @@ __all__ = [
     "parallelogram",
     "probe",
     "rating_errors",
+    "read_association_tests",
     "read_labels",
     "read_pairs",
     "read_questions",

@@ -3,6 +3,9 @@
 A row of the index is a row of the table: key, vector, and one column per attribute. The properties of the index
 (metric, dtype, model) are stored in the table's comment. Rows are uploaded with COPY to a staging table and then
 inserted, in one transaction, so a lost connection leaves no partial data.
+
+Several writers fill a table that is partitioned by a hash of the key. Each adds whole shards: a row of a second table
+names the shard and is inserted in the same transaction, so a shard that is repeated is not stored twice.
 """
 
 from __future__ import annotations
@@ -75,8 +78,13 @@ class PostgresIndex:
         model: Model | None = None,
         model_path: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        partitions: int = 0,
     ) -> PostgresIndex:
-        """Create a table. `server` is a connection string: postgresql://user@host/database, or host=… dbname=…."""
+        """Create a table. `server` is a connection string: postgresql://user@host/database, or host=… dbname=….
+
+        With `partitions`, the table is partitioned by a hash of the key, for several writers: each partition has an
+        index of its own.
+        """
         check_space("PostgresIndex", dim, metric, dtype, TYPES)
         identity = None if model is None else identity_of(model, model_path)
         properties = {**Space(dim, metric, dtype).to_json(), "model": identity, "about": dict(metadata or {})}
@@ -92,9 +100,15 @@ class PostgresIndex:
                     table=table,
                 )
             sql_vector = f"{TYPES[dtype]}({dim})"
+            by_hash = f" PARTITION BY HASH ({KEY})" if partitions else ""
             cursor.execute(
-                f"CREATE TABLE {quoted_table(table)} ({KEY} text PRIMARY KEY, {VECTOR} {sql_vector} NOT NULL)"
+                f"CREATE TABLE {quoted_table(table)} ({KEY} text PRIMARY KEY, {VECTOR} {sql_vector} NOT NULL){by_hash}"
             )
+            for number in range(partitions):
+                cursor.execute(
+                    f"CREATE TABLE {quoted_table(f'{table}_{number}')} PARTITION OF {quoted_table(table)} "
+                    f"FOR VALUES WITH (MODULUS {int(partitions)}, REMAINDER {number})"
+                )
             index._describe(cursor)
         return index
 
@@ -159,6 +173,7 @@ class PostgresIndex:
         """Drop the table."""
         with self._transaction() as cursor:
             cursor.execute(f"DROP TABLE {quoted_table(self.table)}")
+            cursor.execute(f"DROP TABLE IF EXISTS {self._shards}")
         self.close()
 
     def close(self) -> None:
@@ -226,6 +241,51 @@ class PostgresIndex:
         """Add rows, and replace the vectors and attributes of existing keys. Repeating the call changes nothing."""
         self._upload(keys, vectors, attributes, replace=True)
 
+    # ---- several writers ----
+
+    def lock(self) -> None:
+        """Refuse to go on if another process fills the table; the lock ends with the connection."""
+        with self._transaction() as cursor:
+            cursor.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", [f"firth {self.table}"])
+            if not cursor.fetchone()[0]:
+                raise FirthError("locked", "Another process is filling the table {table}.", table=self.table)
+
+    @property
+    def _shards(self) -> str:
+        return quoted_table(f"{self.table}_shards")
+
+    @property
+    def has_shards(self) -> bool:
+        """Whether writers are filling the table."""
+        with self._transaction() as cursor:
+            return exists(cursor, f"{self.table}_shards")
+
+    def begin_shards(self, types: Mapping[str, Any], **metadata: Any) -> None:
+        """Prepare the table for several writers, with a column for each attribute of these Arrow types."""
+        check_json(metadata)
+        with self._transaction() as cursor:
+            cursor.execute(f"CREATE TABLE {self._shards} (shard text PRIMARY KEY)")
+            existing = self._columns(cursor)
+            for name, arrow_type in types.items():
+                if name not in existing:
+                    cursor.execute(
+                        f"ALTER TABLE {quoted_table(self.table)} ADD COLUMN {quoted(name)} {sql_type(name, arrow_type)}"
+                    )
+            self.properties = {**self.properties, "about": {**self.metadata, **metadata}}
+            self._describe(cursor)
+
+    def add_shard(self, shard: str, keys: Sequence[str], vectors: ArrayLike, attributes: Any = None) -> bool:
+        """Add the rows of a shard in one transaction, unless they were added before; return whether they were added."""
+        return self._upload(keys, vectors, attributes, replace=False, shard=shard)
+
+    def end_shards(self, **metadata: Any) -> None:
+        """Forget the shards when all were added, and add entries to `metadata`."""
+        check_json(metadata)
+        with self._transaction() as cursor:
+            cursor.execute(f"DROP TABLE IF EXISTS {self._shards}")
+            self.properties = {**self.properties, "about": {**self.metadata, **metadata}}
+            self._describe(cursor)
+
     def delete(self, keys: Sequence[str]) -> None:
         """Delete keys, all of which must exist."""
         keys = check_keys(keys)
@@ -253,7 +313,10 @@ class PostgresIndex:
             )
             cursor.execute(f"ANALYZE {quoted_table(self.table)}")
 
-    def _upload(self, keys: Sequence[str], vectors: ArrayLike, attributes: Any, replace: bool) -> None:
+    def _upload(
+        self, keys: Sequence[str], vectors: ArrayLike, attributes: Any, replace: bool, shard: str | None = None
+    ) -> bool:
+        """Add or replace rows; return False if the shard exists."""
         keys = check_keys(keys)
         matrix = check_matrix(vectors, keys, self.space.dim)
         check_lengths(row_lengths(matrix), self.space.metric, lambda row: repr(keys[row]))
@@ -264,6 +327,10 @@ class PostgresIndex:
                 "out_of_range", "A vector has values beyond 65,504, the float16 maximum. Use dtype='float32'."
             )
         with self._transaction(uploading=True) as cursor:
+            if shard is not None:  # another writer of the same shard waits here
+                cursor.execute(f"INSERT INTO {self._shards} VALUES (%s) ON CONFLICT DO NOTHING", [shard])
+                if not cursor.rowcount:
+                    return False
             table = self._attributes(cursor, keys, attributes)
             names = [KEY, VECTOR, *(name for name in table.column_names if name != KEY)]
             listed = ", ".join(map(quoted, names))
@@ -274,6 +341,7 @@ class PostgresIndex:
             values = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in names if name != KEY)
             rule = f" ON CONFLICT ({KEY}) DO UPDATE SET {values}" if replace else ""
             cursor.execute(f"INSERT INTO {quoted_table(self.table)} ({listed}) SELECT {listed} FROM staging{rule}")
+        return True
 
     def _attributes(self, cursor: Any, keys: Sequence[str], attributes: Any) -> Any:
         """Return keys and attributes with the types of the table. The first rows decide on its columns."""
@@ -404,6 +472,15 @@ class PostgresIndex:
                 raise self._failed(error, uploading) from error
 
     def _failed(self, error: Exception, uploading: bool) -> FirthError:
+        import psycopg
+
+        if isinstance(error, psycopg.errors.UniqueViolation):  # of another writer's rows
+            return FirthError(
+                "duplicate_name",
+                "The index already has some of these keys ({examples}{more}). Use update to replace them.",
+                examples=error.diag.message_detail or "",
+                more="",
+            )
         if not self._connection.closed:
             return FirthError("database", "PostgreSQL reported an error: {reason}.", reason=first_line(error))
         where = self._where()

@@ -69,10 +69,14 @@ class SequenceTraining(RowTraining):
     def load(self, what: Any) -> Any:
         """Return the inputs and the targets of these stretches."""
         epoch, rows = what
-        return self.inputs(rows, np.random.default_rng([self.run.seed, epoch, 1, *rows[:1].tolist(), len(rows)]))
+        return self.inputs(rows, epoch)
 
-    def inputs(self, rows: NDArray[np.int64], random: np.random.Generator | None) -> list[Tensor]:
-        """Return token ids and targets (rows, positions); without `random`, only the last item is hidden."""
+    def draws(self, rows: NDArray[np.int64], epoch: int, positions: int) -> NDArray[np.float64]:
+        """Return numbers in [0, 1), which depend on the stretch and the epoch but not on the batch."""
+        return np.array([np.random.default_rng([self.run.seed, epoch, row]).random(1 + positions) for row in rows])
+
+    def inputs(self, rows: NDArray[np.int64], epoch: int | None) -> list[Tensor]:
+        """Return token ids and targets (rows, positions); without an epoch, only the last item is hidden."""
         first, last = self.stretches.first[rows], self.stretches.last[rows]
         sequences = [self.stretches.items[begin:end] for begin, end in zip(first, last, strict=True)]
         if self.method.objective == "causal":
@@ -82,9 +86,10 @@ class SequenceTraining(RowTraining):
         ids = padded(sequences, self.padding)
         hidden = np.zeros(ids.shape, bool)
         only_last = np.ones(len(ids), bool)
-        if random is not None:
-            hidden = (random.random(ids.shape) < self.method.mask_rate) & (ids != self.padding)
-            only_last = random.random(len(ids)) < LAST_ONLY
+        if epoch is not None:
+            draws = self.draws(rows, epoch, ids.shape[1])
+            hidden = (draws[:, 1:] < self.method.mask_rate) & (ids != self.padding)
+            only_last = draws[:, 0] < LAST_ONLY
             hidden[only_last] = False
             only_last |= ~hidden.any(axis=1)
         hidden[only_last, (last - first - 1)[only_last]] = True

@@ -32,6 +32,9 @@ PLACEHOLDER = 'name="firth-token" content=""'
 NO_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Firth</title></head><body><main>
 <h1>Firth is running</h1><p>This installation has no workbench: its pages were not built. The API works:
 <a href="/docs">API reference</a>.</p></main></body></html>"""
+REPLICAS_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Firth</title></head><body><main>
+<h1>Firth is running</h1><p>Several replicas answer requests, so there is no workbench here: <code>firth studio</code>
+starts it. <a href="/docs">API reference</a>.</p></main></body></html>"""
 
 
 def application(settings: Settings) -> FastAPI:
@@ -41,13 +44,15 @@ def application(settings: Settings) -> FastAPI:
     app.state.settings, app.state.models, app.state.metrics = settings, Models(settings), metrics_store
     app.state.embedding = Embedding(app.state.models, settings, metrics_store)
     app.state.workspace = Workspace(settings, app.state.models)
-    restore(app.state.workspace)
+    if settings.replicas == 1:
+        restore(app.state.workspace)
     app.state.stopping = False
     metrics_store.gauges["firth_models_loaded"] = lambda: len(app.state.models.loaded())
     metrics_store.gauges["process_resident_memory_bytes"] = resident_bytes
     for module in (openai, inference, searching, metrics):
         app.include_router(module.router)
-    app.include_router(workbench.router(), prefix="/api", include_in_schema=False)
+    if settings.replicas == 1:
+        app.include_router(workbench.router(), prefix="/api", include_in_schema=False)
     add_errors(app)
     add_pages(app, settings)
 
@@ -114,6 +119,8 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
     @app.get("/", include_in_schema=False)
     @app.get("/index.html", include_in_schema=False)
     def page() -> Response:
+        if settings.replicas > 1:
+            return HTMLResponse(REPLICAS_PAGE, headers={"cache-control": "no-store"})
         built = STATIC / "index.html"
         text = built.read_text(encoding="utf-8") if built.is_file() else NO_PAGE
         if settings.key is not None:

@@ -7,6 +7,7 @@ import json
 import logging
 import sys
 import traceback
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
@@ -14,14 +15,18 @@ log = logging.getLogger("firth.server")
 
 
 class Lines(logging.Formatter):
-    """Formats log records as JSON lines."""
+    """Formats log records as JSON lines; `always` are fields of all of them."""
+
+    def __init__(self, always: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.always = dict(always)
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
         fields = getattr(record, "fields", None)
         if fields is None:  # a record of uvicorn
             fields = {"event": record.getMessage().partition("\n")[0]}
-        return json.dumps({"time": when, "level": record.levelname.lower(), **fields})
+        return json.dumps({"time": when, "level": record.levelname.lower(), **self.always, **fields})
 
 
 def event(name: str, level: int = logging.INFO, **fields: Any) -> None:
@@ -37,10 +42,10 @@ def fault(error: BaseException) -> None:
     event("fault", logging.ERROR, type=type(error).__name__, where=where)
 
 
-def begin(requests: bool) -> None:
+def begin(requests: bool, **always: Any) -> None:
     """Start logging to standard error; without `requests`, only warnings and errors."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Lines())
+    handler.setFormatter(Lines(always))
     for name, level in (("firth.server", logging.INFO if requests else logging.WARNING), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

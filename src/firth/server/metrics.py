@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fastapi import APIRouter, Request
@@ -49,6 +49,8 @@ class Metrics:
         self.tokens: Counter[str] = Counter()
         self.batches: dict[str, Histogram] = {}
         self.gauges: dict[str, Callable[[], float]] = {}
+        self.labels: Labels = ()  # of all samples
+        self.others: Callable[[], Awaitable[list[str]]] | None = None  # the metrics of the other replicas
 
     def count_response(self, route: str, status: int, seconds: float) -> None:
         """Count a response and its duration."""
@@ -67,23 +69,29 @@ class Metrics:
         with self.lock:
             lines = [
                 *family("firth_requests_total", "counter", "Responses by route and status."),
-                *(line("firth_requests_total", labels, count) for labels, count in sorted(self.requests.items())),
+                *(
+                    line("firth_requests_total", (*self.labels, *labels), count)
+                    for labels, count in sorted(self.requests.items())
+                ),
                 *family(
                     "firth_request_seconds", "histogram", "Time from the request's headers to the end of the response."
                 ),
                 *self._histograms("firth_request_seconds", "route", self.seconds),
                 *family("firth_tokens_total", "counter", "Tokens computed."),
-                *(line("firth_tokens_total", (("model", name),), count) for name, count in sorted(self.tokens.items())),
+                *(
+                    line("firth_tokens_total", (*self.labels, ("model", name)), count)
+                    for name, count in sorted(self.tokens.items())
+                ),
                 *family("firth_batch_requests", "histogram", "Requests per batch."),
                 *self._histograms("firth_batch_requests", "model", self.batches),
             ]
         for name, value in self.gauges.items():
-            lines += [*family(name, "gauge", name.replace("_", " ")), line(name, (), value())]
+            lines += [*family(name, "gauge", name.replace("_", " ")), line(name, self.labels, value())]
         return "\n".join(lines) + "\n"
 
     def _histograms(self, name: str, label: str, histograms: Mapping[str, Histogram]) -> Iterator[str]:
         for value, histogram in sorted(histograms.items()):
-            yield from histogram.lines(name, ((label, value),))
+            yield from histogram.lines(name, (*self.labels, (label, value)))
 
 
 def family(name: str, kind: str, help: str) -> Iterator[str]:
@@ -96,6 +104,20 @@ def line(name: str, labels: Labels, value: float) -> str:
     """Return one sample of a metric."""
     inside = ",".join(f'{label}="{escaped(text)}"' for label, text in labels)
     return f"{name}{{{inside}}} {value}" if inside else f"{name} {value}"
+
+
+def merged(texts: Sequence[str]) -> str:
+    """Join the metrics of replicas: the samples of a metric follow each other, below one header."""
+    families: dict[str, list[str]] = {}
+    for text in texts:
+        name = ""
+        for each in text.splitlines():
+            if each.startswith("# HELP "):
+                name = each.split(" ")[2]
+            family_lines = families.setdefault(name, [])
+            if not (each.startswith("#") and each in family_lines):
+                family_lines.append(each)
+    return "\n".join(each for family_lines in families.values() for each in family_lines) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -115,4 +137,5 @@ def resident_bytes() -> float:
 async def metrics(request: Request) -> Response:
     """Return counters and histograms for Prometheus."""
     store: Metrics = request.app.state.metrics
-    return Response(store.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    texts = [store.text(), *(await store.others() if store.others else [])]
+    return Response(merged(texts), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -49,6 +49,7 @@ ABILITIES: Mapping[str, Any] = {
     "fills": protocols.Fills,
     "next_sentence": protocols.PredictsNextSentence,
     "generates": protocols.Generates,
+    "generates_tokens": protocols.GeneratesTokens,
     "translates": protocols.Translates,
     "inverts": protocols.Inverts,
     "interpolates": protocols.Interpolates,

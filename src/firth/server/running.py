@@ -42,6 +42,11 @@ def run(settings: Settings, ready: Callable[[str, str], None], requests: bool = 
 def prepare_server(settings: Settings) -> tuple[GracefulServer, socket.socket, str]:
     """Return a server that `run([socket])` starts, its socket and its address."""
     listening = listen(settings.host, settings.port)
+    return new_server(settings), listening, address_of(settings, listening)
+
+
+def new_server(settings: Settings) -> GracefulServer:
+    """Return a server that `run([socket])` starts."""
     app = application(settings)
     config = uvicorn.Config(
         app,
@@ -53,8 +58,13 @@ def prepare_server(settings: Settings) -> tuple[GracefulServer, socket.socket, s
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=int(settings.drain_seconds),
     )
+    return GracefulServer(config, app)
+
+
+def address_of(settings: Settings, listening: socket.socket) -> str:
+    """Return the address of a server with its actual port."""
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    return GracefulServer(config, app), listening, f"http://{host}:{listening.getsockname()[1]}"
+    return f"http://{host}:{listening.getsockname()[1]}"
 
 
 def listen(host: str, port: int) -> socket.socket:

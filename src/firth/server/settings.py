@@ -26,6 +26,7 @@ class Settings:
     port: int = 8000  # 0: any free port
     key: str | None = None  # API key, required for all requests except /health
     hosts: tuple[str, ...] = ()  # further allowed values of the Host header
+    replicas: int = 1  # processes; with several, the workbench is left out, because its state is that of one process
     root: Path | None = None  # folder from which the workbench reads data and to which it writes models
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # of the workbench
 

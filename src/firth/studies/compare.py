@@ -29,10 +29,12 @@ from firth.evaluate import (
 from firth.evaluate.words import check_finite, fold, row_lookup
 from firth.studies import measures
 from firth.studies.alignment import vectors_of
+from firth.studies.cluster import embedded_models, retrained
 from firth.studies.compared_models import ComparedModel, ModelOrPath, compared_models
 from firth.studies.comparison import Comparison, Measure, ModelMetadata, make_measure
-from firth.studies.documents import LEAST, Drawn, draw, lookups
+from firth.studies.documents import LEAST, Drawn, Lookups, draw, lookups
 from firth.studies.training_data import LABELS, TEXTS, EvaluationData, training_data, training_note
+from firth.work.executors import Cluster
 
 PathLike = str | os.PathLike[str]
 WORDS = 2000  # most frequent common words of two models, for the overlap
@@ -50,6 +52,7 @@ def compare(
     texts: int = 2000,
     seed: int = 1,
     retrain: int = 0,
+    cluster: Cluster = Cluster(),
     **columns: Any,
 ) -> Comparison:
     """Compare models, vectors, or paths to them.
@@ -59,7 +62,7 @@ def compare(
     sentences) are test files as in `firth evaluate`. All models are evaluated on the same items, those that all can
     answer. With `retrain`, methods that train word vectors are trained that many times on `data` with different seeds,
     to measure how stable the nearest neighbors are. A model that was trained on labels of these rows is marked and
-    never recommended.
+    never recommended. The workers of a `cluster` embed the texts with one model each, and train again.
     """
     everyone = compared_models(models)
     if columns and (data is None or isinstance(data, Drawn)):
@@ -82,8 +85,17 @@ def compare(
         results.append(analogy_measure(everyone, analogies, seed, notes.append))
     if similarity is not None:
         results.append(word_measure(everyone, similarity, seed, notes.append))
-    embedders = [each for each in everyone if each.embed is not None]
     pairs = [] if sts is None else read_sentence_pairs(sts)
+    searches = [] if documents is None else lookups(documents, seed)
+    if cluster.where:
+        halves = [[pair[side] for pair in pairs] for side in (0, 1)] if len(pairs) >= LEAST else []
+        lists: list[Sequence[str]] = [
+            *([documents.texts] if documents else []),
+            *halves,
+            *(each for one in searches for each in (one.queries, one.targets)),
+        ]
+        everyone = embedded_models(everyone, lists, cluster)
+    embedders = [each for each in everyone if each.embed is not None]
     if sts is not None:
         results.append(sentence_measure(embedders, pairs, seed, notes.append))
     rows: dict[str, Matrix] = {}
@@ -100,10 +112,10 @@ def compare(
         if without_texts:
             notes.append(f"Not evaluated on texts, because they do not embed any: {', '.join(without_texts)}.")
         if embedders:
-            results += lookup_measures(embedders, documents, seed)
+            results += lookup_measures(embedders, searches, seed)
             results += label_measures(rows, documents.labels, seed, notes.append)
     if retrain and documents is not None:
-        results.append(stability_measure(everyone, documents.corpus, retrain, seed, notes.append))
+        results.append(stability_measure(everyone, documents.corpus, retrain, seed, notes.append, cluster))
     shares, what = text_overlap(rows) if len(rows) > 1 else word_overlap(everyone)
     notes += [training_note(name, each.data) for name, each in metadata.items() if each.data.what in (LABELS, TEXTS)]
     excluded = frozenset(name for name, each in metadata.items() if each.data.excluded)
@@ -176,10 +188,10 @@ def sentence_measure(
     return make_measure("STS", "Spearman's ρ of cosine and human score of sentences", values, truth=truth, seed=seed)
 
 
-def lookup_measures(embedders: Sequence[ComparedModel], documents: Drawn, seed: int) -> list[Measure]:
+def lookup_measures(embedders: Sequence[ComparedModel], searches: Sequence[Lookups], seed: int) -> list[Measure]:
     """Return mean reciprocal rank and recall@10 of each known-item search, with BM25 as the baseline."""
     results = []
-    for lookup in lookups(documents, seed):
+    for lookup in searches:
         ranks = {each.name: measures.known_item_ranks(*map(each.rows, lookup[2:])) for each in embedders}
         bm25_ranks = measures.word_ranks(lookup.queries, lookup.targets)
         what = f"{lookup.what}, of {len(lookup.targets):,}"
@@ -235,7 +247,12 @@ def label_measures(rows: Mapping[str, Matrix], labels: Sequence[str], seed: int,
 
 
 def stability_measure(
-    everyone: Sequence[ComparedModel], corpus: Any, trainings: int, seed: int, note: Note
+    everyone: Sequence[ComparedModel],
+    corpus: Any,
+    trainings: int,
+    seed: int,
+    note: Note,
+    cluster: Cluster = Cluster(),
 ) -> Measure | None:
     """Return the share of a word's 10 nearest that are the same in two trainings with different seeds."""
     methods = {
@@ -243,17 +260,21 @@ def stability_measure(
         for each in everyone
         if each.model is not None and each.vectors is not None and each.model.method.data is Corpus
     }
-    retrained: dict[str, list[Vectors]] = {
-        name: [vectors_of(method.fit(corpus, run=Run(seed=seed + turn))) for turn in range(trainings)]
-        for name, method in methods.items()
-    }
-    tables = [vectors for runs in retrained.values() for vectors in runs]
+    trained: dict[str, list[Vectors]]
+    if cluster.where and methods:
+        trained = retrained([each for each in everyone if each.name in methods], corpus, trainings, seed, cluster)
+    else:
+        trained = {
+            name: [vectors_of(method.fit(corpus, run=Run(seed=seed + turn))) for turn in range(trainings)]
+            for name, method in methods.items()
+        }
+    tables = [vectors for runs in trained.values() for vectors in runs]
     words = [word for word in tables[0].keys if all(word in other.rows for other in tables)][:WORDS] if tables else []
     if len(words) <= NEAREST:
         note("Stability left out: no model trains word vectors on texts, or there are too few words.")
         return None
     values = {}
-    for name, runs in retrained.items():
+    for name, runs in trained.items():
         rows = [vectors.matrix[[vectors.rows[word] for word in words]] for vectors in runs]
         values[name] = np.mean([measures.overlap(a, b, NEAREST) for a, b in combinations(rows, 2)], axis=0)
     what = f"share of a word's 10 nearest that are the same after training again, {trainings} seeds"

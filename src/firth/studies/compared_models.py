@@ -38,6 +38,7 @@ class ComparedModel:
     bytes: int  # size on disk, or in memory for a model that was passed as an object
     model: Model | None = None  # None for a file of vectors
     memory: int = 0  # bytes of its arrays
+    source: str = ""  # the path from which it was loaded
 
     @property
     def training_seconds(self) -> float:
@@ -125,8 +126,9 @@ def names_of(models: Sequence[ModelOrPath]) -> list[str]:
 
 def compared_model(name: str, source: ModelOrPath) -> ComparedModel:
     """Load one model, or wrap a model or vectors that are loaded already."""
-    size = None
+    size, opened = None, ""
     if isinstance(source, (str, os.PathLike)):
+        opened = os.fspath(source)
         path = local_path(source)
         if not path.exists():
             raise FirthError("not_found", "There is no model or file of vectors at {path}.", path=path)
@@ -134,7 +136,7 @@ def compared_model(name: str, source: ModelOrPath) -> ComparedModel:
         source = load(path) if path.is_dir() or is_fasttext(path) else read_vectors(path)
     if isinstance(source, Vectors):
         memory = source.matrix.nbytes
-        return ComparedModel(name, source, averaging(source), size or memory, memory=memory)
+        return ComparedModel(name, source, averaging(source), size or memory, memory=memory, source=opened)
     if not isinstance(source, Model):
         raise FirthError(
             "invalid_type",
@@ -143,7 +145,7 @@ def compared_model(name: str, source: ModelOrPath) -> ComparedModel:
             got=type(source).__name__,
         )
     memory = sum(array.nbytes for array in merged(source).parts().arrays.values())
-    return ComparedModel(name, word_table(source), embedding(source), size or memory, source, memory)
+    return ComparedModel(name, word_table(source), embedding(source), size or memory, source, memory, opened)
 
 
 def word_table(model: Model) -> Vectors | None:

@@ -35,7 +35,8 @@ def device_of(run: Run) -> torch.device:
             "{option} is not available on CUDA, where sums are unordered. Use device=cpu.",
             option="deterministic=True",
         )
-    return torch.device("cuda", local_rank())
+    # --gpus and Ray show each process its own GPU only.
+    return torch.device("cuda", local_rank() if torch.cuda.device_count() > 1 else 0)
 
 
 class Group(Alone):

@@ -33,7 +33,11 @@ class GPT(GradientOptions):
     heads: int = option(6, "attention heads; must divide dim", low=1, high=1024)
     feedforward_dim: int = option(0, "width of the feed-forward layer; 0 = 4 × dim", low=0)
     context_length: int = option(256, "maximum number of tokens in the context", low=1, high=1_000_000)
-    positions: str = option("learned", "position encoding", choices=("learned", "sinusoidal", "rotary"))
+    positions: str = option(
+        "learned",
+        "position encoding; none: only the causal mask tells earlier from later tokens",
+        choices=("learned", "sinusoidal", "rotary", "none"),
+    )
     activation: str = option(
         "gelu_tanh",
         "of the feed-forward layer",

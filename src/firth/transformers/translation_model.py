@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from torch import Tensor
 from firth.core.embedding import EmbeddedTexts, EmbedsTexts, check_texts
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.method import Method
-from firth.core.model import Attention, Parts
+from firth.core.model import Attention, Candidate, GeneratedToken, Parts
 from firth.core.options import build_settings
 from firth.core.run import Run
 from firth.core.storage import read_json
@@ -36,6 +36,7 @@ from firth.transformers.families import ENCODER_DECODERS
 from firth.transformers.families.encoder_decoders import check_classes, read_encoder_decoder, write_encoder_decoder
 from firth.transformers.families.family import Config, Family
 from firth.transformers.families.weights import check_vocabulary as check_rows
+from firth.transformers.generation import Sampling, generated_token
 from firth.transformers.huggingface_folder import network_folder, read_weights
 
 PAD, BEGIN, END, _ = range(4)  # ids of the special tokens
@@ -379,6 +380,72 @@ class Translator(TracesAttention, EmbedsTexts):
         if isinstance(self.net, EncoderDecoder):
             return TransformerDecoder(self.net, ids, mask, beam, tokens)
         return RecurrentDecoder(self.net, ids, mask, beam, tokens)
+
+    # ---- token by token ----
+
+    @torch.inference_mode()
+    def generate_tokens(
+        self, prompt: str = "", generated: Sequence[int] = (), tokens: int = 1, k: int = 10, **settings: Any
+    ) -> list[GeneratedToken]:
+        """Generate a translation of `prompt` after the tokens `generated` so far, one token at a time.
+
+        Each step has the `k` most probable tokens of the decoder's distribution. Settings are temperature, top_k, top_p
+        and seed; there is no beam. Generation stops early at the end token.
+        """
+        if tokens < 1 or k < 1:
+            raise FirthError(
+                "invalid_value", "tokens and k must be at least 1; got tokens={tokens} and k={k}.", tokens=tokens, k=k
+            )
+        sampling, steps = Sampling(**settings), list[GeneratedToken]()
+        generator = torch.Generator().manual_seed(sampling.seed)
+        history, decoder = list(generated), self.stepping(prompt, generated, tokens)
+        logits = [decoder(id) for id in (self.decoding.begin, *history)][-1]
+        while len(steps) < tokens:
+            allowed = self.allowed(logits, history)
+            token = sampling.choose(allowed, generator)
+            steps.append(generated_token(self.tokenizer, token, allowed, sampling, k))
+            history.append(token)
+            if token == self.decoding.end or len(steps) == tokens:
+                break
+            logits = decoder(token)
+        return steps
+
+    @torch.inference_mode()
+    def token_probabilities(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
+        """Return the tokens of a translation of `prompt` with the probability of each, given the ones before it."""
+        decoder, result = self.stepping(prompt, tokens, 0), list[Candidate]()
+        for position, (before, token) in enumerate(zip([self.decoding.begin, *tokens], tokens, strict=False)):
+            p = float(torch.softmax(self.allowed(decoder(before), tokens[:position]), dim=-1)[token])
+            result.append(Candidate(token, self.tokenizer.decode([token], special=True), p, p))
+        return result
+
+    def stepping(self, source: str, generated: Sequence[int], tokens: int) -> Callable[[int], Tensor]:
+        """Return a function from a token to the logits of the one after it, for a source; it is called in order."""
+        invalid = [id for id in generated if not 0 <= id < len(self.tokenizer)]
+        if invalid:
+            raise FirthError(
+                "unknown_token",
+                "Token ids must be from 0 to {limit:,}; got {got}.",
+                limit=len(self.tokenizer) - 1,
+                got=invalid[0],
+            )
+        longest = self.method.context_length
+        if len(generated) + tokens > longest:
+            raise FirthError(
+                "text_too_long",
+                "The translation has {got} tokens; with {tokens} more it exceeds the context_length of {limit}.",
+                got=len(generated),
+                tokens=tokens,
+                limit=longest,
+            )
+        ((_, ids, mask),) = self.batches(self.encoded([source]))
+        decoder = self.decoder(ids, mask, 1, len(generated) + max(1, tokens))
+        return lambda token: decoder.step(torch.tensor([token], device=self.device))[0].float().cpu()
+
+    def allowed(self, logits: Tensor, history: Sequence[int]) -> Tensor:
+        """Return log p of the next token with the exclusions of the model's decoding settings, which search follows."""
+        prefix = torch.tensor([list(history)], dtype=torch.long)
+        return self.decoding.log_probabilities(logits[None], prefix, torch.tensor([False]))[0][: len(self.tokenizer)]
 
     def attention_ids(self, text: str, other: str | None) -> tuple[list[int], list[int]]:
         """Return the ids of the text and of its translation: the given one, or the model's own."""

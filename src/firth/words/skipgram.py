@@ -32,7 +32,7 @@ class SkipGram(HoldingOut):
 
     share_negatives: bool = option(
         True,
-        "share negative samples between all pairs of a window; off: draw new ones per pair, as word2vec, 3× slower",
+        "share negative samples between all pairs of a window; off: draw new ones per pair, as word2vec, 7× slower",
     )
 
     def kernel_settings(self) -> dict[str, Any]:

@@ -17,11 +17,12 @@ from firth.core.embedding import EmbeddedTexts, EmbedsTexts, check_texts
 from firth.core.errors import FirthError
 from firth.core.functions import check_tokenizer
 from firth.core.method import Method
-from firth.core.model import Parts
+from firth.core.model import HasVectors, Parts
 from firth.core.options import option
 from firth.core.run import Run
 from firth.core.stored import check_arrays, check_texts_of, finite_rows
 from firth.core.vectors import Matrix, Vectors
+from firth.data.cooccurrence import Cooccurrence
 from firth.data.corpus import Corpus
 from firth.data.phrases import Phrase, PhraseJoiner
 from firth.data.token_lists import TokenLists, corpus_or_token_lists
@@ -29,6 +30,7 @@ from firth.data.tokenizer import NATIVE, TOKENIZERS, Splitting, tokenizer
 from firth.data.tokens import Tokens, read_tokens
 from firth.data.vocabulary import Vocabulary
 from firth.kernels import text as kernel
+from firth.words.context_transform import learned_transform, window_rows
 
 NATIVE_MIN_CHARACTERS = 1 << 20  # shorter texts are encoded in Python, without building a native vocabulary table
 Phrases = Sequence[Sequence[Sequence[Any]]]  # the joined pairs of words, for each pass
@@ -39,6 +41,7 @@ Averaging = TypeVar("Averaging", bound="AveragingModel")
 ONE_SENSE = "A word has one vector for all its meanings."
 UNSEEN_WORDS = "Words outside the vocabulary have no vector and are left out of text vectors."
 WORD_ORDER = "The vector of a text is the mean of its word vectors, so word order is ignored."
+DEFAULT_WINDOW = 5  # context words on each side for a method without the option `window`
 WHITESPACE = Splitting("whitespace", lowercase=False)  # fallback for vocabularies of token lists
 
 
@@ -279,6 +282,7 @@ class AveragingModel(TextModel):
     """A model that represents a text by the mean of its word vectors, which may be weighted."""
 
     _smoothing = 0.0
+    _context_transform: Matrix | None = None
 
     @property
     def smoothing(self) -> float:
@@ -294,15 +298,103 @@ class AveragingModel(TextModel):
         model._smoothing = float(smoothing)
         return model
 
+    @property
+    def context_transform(self) -> Matrix | None:
+        """The matrix that `vector_from_contexts` multiplies the mean of context words by; None until it is learned."""
+        _ = self.vocabulary
+        return self._context_transform
+
+    def with_context_transform(self: Averaging, data: Any, run: Run = Run()) -> Averaging:
+        """Return the same model with a transform for `vector_from_contexts` that is learned from a corpus.
+
+        `data` should be the training corpus, or text like it. The transform is saved with the model.
+        """
+        tokens = self.method.read(data, run, start=self)
+        pairs = Cooccurrence.count(tokens, window=self.context_window, weighting="flat", run=run)
+        vectors, contexts = self._words_and_contexts()
+        counts = pairs.matrix[: len(vectors), : len(vectors)]
+        model = copy.copy(self)
+        model._context_transform = learned_transform(counts, contexts.matrix, vectors.matrix)
+        return model
+
+    def _words_and_contexts(self) -> tuple[Vectors, Vectors]:
+        """Return the vectors of words, and as contexts; a model without the latter uses its word vectors for both."""
+        assert isinstance(self, HasVectors)
+        return self.vectors, self.tables.get("contexts", self.vectors)
+
+    @property
+    def context_window(self) -> int:
+        """The number of words on each side that are the context of a word."""
+        window = self.method.options().get("window")
+        return window if isinstance(window, int) else DEFAULT_WINDOW
+
+    def vector_from_contexts(self, word: str, texts: Texts) -> Matrix:
+        """Return a vector for a word outside the vocabulary from texts in which it occurs (Khodak et al. 2018).
+
+        It is the mean vector of the known words in the windows around it, multiplied by the transform of
+        `with_context_transform`.
+        """
+        check_texts(texts, lists=True)
+        transform = self.context_transform
+        if transform is None:
+            raise FirthError(
+                "unsupported_model",
+                "The model has no transform for vectors from contexts. Learn one with "
+                "model.with_context_transform(corpus), or firth pooling MODEL -o FOLDER --contexts DATA.",
+            )
+        vectors, contexts = self._words_and_contexts()
+        if len(transform) != vectors.dim:
+            raise FirthError(
+                "damaged_model",
+                "context_transform has {got} rows for vectors of {dim} dimensions.",
+                got=len(transform),
+                dim=vectors.dim,
+            )
+        names = self.tokenize(word)
+        if len(names) != 1:
+            raise FirthError(
+                "invalid_value",
+                "{option} must be one word of the tokenizer; got {got!r}, which is split into {words}.",
+                option="word",
+                got=word,
+                words=names,
+            )
+        tokens = [self.tokenize(text) for text in texts]
+        rows, occurrences = window_rows(tokens, names[0], vectors.rows, self.context_window)
+        if not rows:
+            raise FirthError(
+                "empty_data",
+                "The texts have {occurrences} occurrences of {word!r} and no known word around any of them. "
+                "Pass texts in which it is used.",
+                occurrences=occurrences,
+                word=word,
+            )
+        return finite_rows((transform @ contexts.matrix[rows].mean(axis=0))[None], "Word")[0]
+
     def vocabulary_json(self) -> dict[str, Any]:
-        """Return the vocabulary, phrases and smoothing for storage."""
-        return super().vocabulary_json() | ({"smoothing": self.smoothing} if self.smoothing else {})
+        """Return the vocabulary, phrases, smoothing and transform for storage."""
+        document = super().vocabulary_json() | ({"smoothing": self.smoothing} if self.smoothing else {})
+        transform = self.context_transform
+        return document if transform is None else document | {"context_transform": transform.tolist()}
 
     def _read_document(self, document: Mapping[str, Any]) -> None:
         stored = document.get("smoothing", 0.0)
         if type(stored) not in (int, float) or not 0 <= stored < math.inf:
             raise FirthError("damaged_model", "smoothing must be a number of at least 0; got {got!r:.60}.", got=stored)
         self._smoothing = float(stored)
+        if "context_transform" in document:
+            self._context_transform = stored_transform(document["context_transform"])
+
+
+def stored_transform(rows: Any) -> Matrix:
+    """Return the square matrix that `vocabulary_json` stored, after checking it."""
+    try:
+        matrix = np.array(rows, dtype=np.float32)
+    except (TypeError, ValueError):
+        matrix = np.zeros(0, np.float32)
+    if matrix.ndim != 2 or len(matrix) != matrix.shape[1] or not len(matrix) or not np.isfinite(matrix).all():
+        raise FirthError("damaged_model", "context_transform must be a square matrix of finite numbers.")
+    return matrix
 
 
 class WordModel(AveragingModel):

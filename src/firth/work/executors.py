@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
@@ -77,8 +77,9 @@ class Executor(Protocol):
     def check_simultaneous(self) -> None:
         """Refuse more workers than can run at the same time."""
 
-    def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
-        """Yield the number and the result of each request when it is finished."""
+    def results(self, requests: Iterable[str], tell: Tell) -> Iterator[tuple[int, Result]]:
+        """Yield the number and the result of each request when it is finished. A request is taken when a worker is
+        free."""
 
     def on_each_machine(self, request: str) -> list[Result]:
         """Return the results of one request on every other machine."""
@@ -129,7 +130,7 @@ class ThisProcess:
     def check_simultaneous(self) -> None:
         """Refuse more workers than can run at the same time: there is one."""
 
-    def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
+    def results(self, requests: Iterable[str], tell: Tell) -> Iterator[tuple[int, Result]]:
         """Yield the number and the result of each request when it is finished."""
         for number, request in enumerate(requests):
             receivers.append(functools.partial(tell, number))
@@ -163,15 +164,18 @@ class LocalProcesses:
     def check_simultaneous(self) -> None:
         """Refuse more workers than can run at the same time: each has a process."""
 
-    def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
+    def results(self, requests: Iterable[str], tell: Tell) -> Iterator[tuple[int, Result]]:
         """Yield the number and the result of each request when it is finished."""
-        for number, request in enumerate(requests):
-            self.waiting.put((number, 1, request))
-        while self.served < min(self.workers, len(requests)):
-            threading.Thread(target=self.serve, args=(self.served,), daemon=True).start()
-            self.served += 1
-        unfinished = len(requests)
-        while unfinished:
+        source, unfinished = enumerate(requests), 0
+        while True:
+            while unfinished < self.workers and (request := next(source, None)) is not None:
+                self.waiting.put((request[0], 1, request[1]))
+                unfinished += 1
+                if self.served < unfinished:
+                    threading.Thread(target=self.serve, args=(self.served,), daemon=True).start()
+                    self.served += 1
+            if not unfinished:
+                return
             item = self.results_queue.get()
             if isinstance(item, BaseException):
                 raise item

@@ -30,11 +30,12 @@ CHECKED_INPUTS = 16  # input files that every machine is asked for, before the w
 
 
 class Shard(NamedTuple):
-    """A part of a job. `parameters` must be JSON; `size` is its share of the progress."""
+    """A part of a job. `parameters` must be JSON; `size` is its share of the progress, `title` its name in errors."""
 
     name: str
     parameters: Mapping[str, Any]
     size: float = 1
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def compute(
             shard = missing[number]
             shares.pop(number, None)
             if "error" in result:
-                raise rebuilt(result["error"], shard.name)
+                raise rebuilt(result["error"], shard.title or shard.name)
             for code, text in result["notes"]:
                 if (code, text) not in notes:
                     notes.add((code, text))

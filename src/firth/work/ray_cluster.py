@@ -6,7 +6,8 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from firth.core.errors import FirthError
@@ -19,9 +20,13 @@ os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
 
 try:
     import ray
+    import ray.util
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 except ImportError as error:
     raise missing_package("--cluster ray needs", "ray", "ray") from error
+
+
+WRONG_TOKEN = "InvalidAuthToken"  # in what Ray says
 
 
 @contextlib.contextmanager
@@ -48,17 +53,29 @@ def connect(where: str) -> None:
     """Connect to ray://HOST:PORT, to the running cluster of this machine, or start a local one."""
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
     address = where if where != "ray" else os.environ.get("RAY_ADDRESS", "auto")
+    said: list[str] = []
     try:
         try:
-            ray.init(address=address, **settings)
+            with captured_errors(said):
+                ray.init(address=address, **settings)
         except ConnectionError:
-            if where != "ray" or "RAY_ADDRESS" in os.environ:
+            if where != "ray" or "RAY_ADDRESS" in os.environ or any(WRONG_TOKEN in text for text in said):
                 raise
             # No cluster is running here.
             environment = {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}  # noqa: PTH109
             ray.init(include_dashboard=False, runtime_env={"env_vars": environment}, **settings)
     except Exception as error:  # Ray raises exceptions of many classes here
-        reason = " ".join(str(error).split())[:400]
+        if where.startswith("ray://"):  # otherwise Ray takes this process for a client for ever
+            with contextlib.suppress(Exception):
+                ray.util.disconnect()  # type: ignore[no-untyped-call]
+        reason = " ".join(str(error).split())[:400] or type(error).__name__
+        if any(WRONG_TOKEN in text for text in (reason, *said)):
+            raise FirthError(
+                "wrong_token",
+                "The Ray cluster at {address} refuses this authentication token. Set RAY_AUTH_MODE=token and "
+                "RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) as on the machines of the cluster.",
+                address=address,
+            ) from error
         if "ersion mismatch" in reason:  # of Python or Ray, with both versions
             raise FirthError(
                 "version_mismatch", "The Ray cluster at {address}: {reason}", address=address, reason=reason
@@ -66,6 +83,21 @@ def connect(where: str) -> None:
         raise FirthError(
             "no_cluster", "Cannot connect to the Ray cluster at {address}: {reason}", address=address, reason=reason
         ) from error
+
+
+@contextlib.contextmanager
+def captured_errors(said: list[str]) -> Iterator[None]:
+    """Collect what Ray prints on standard error in the block: only there does it say why it does not connect."""
+    before = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            file.seek(0)
+            said.append(file.read().decode("utf-8", "replace"))
 
 
 class RayTasks:
@@ -82,7 +114,7 @@ class RayTasks:
         # A task keeps its process (max_calls=0), so that a model is loaded once per worker.
         self.task: Any = ray.remote(num_cpus=1, num_gpus=per_worker, max_retries=ATTEMPTS - 1, max_calls=0)(answer)
 
-    def results(self, requests: Sequence[str], tell: Tell) -> Iterator[tuple[int, Result]]:
+    def results(self, requests: Iterable[str], tell: Tell) -> Iterator[tuple[int, Result]]:
         """Yield the number and the result of each request when it is finished."""
         pending: dict[Any, int] = {}
         waiting = iter(enumerate(requests))

@@ -1,8 +1,8 @@
 """What a worker does: it computes shards from requests, which are JSON, and answers in JSON.
 
 `python -m firth.work.worker` reads one request per line from standard input and answers one line each, after lines with
-the share that is computed. Ray calls `answer` in its own processes. The worker stops when its input ends, which is when
-its driver stops or dies.
+the share that is computed. Ray calls `answer` in its own processes. The worker stops at once when its input ends, which
+is when its driver stops or dies.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import importlib
 import json
 import os
 import platform
+import queue
 import signal
 import socket
 import sys
 import tempfile
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Mapping
@@ -111,6 +113,13 @@ def check_files(probe: str, token: str, inputs: Mapping[str, int]) -> None:
             pass
 
 
+def enter(directory: str) -> None:
+    """Make the driver's current folder that of this process, for relative paths."""
+    if not Path(directory).is_dir():
+        raise invisible(Path(directory), "a folder", "none")
+    os.chdir(directory)
+
+
 def invisible(path: AnyPath, expected: str, got: str) -> FirthError:
     """Return the error for a path that a worker does not see as the driver does."""
     return FirthError(
@@ -170,9 +179,17 @@ def main() -> None:
         out.write(text + "\n")
         out.flush()
 
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            lines.put(line)
+        os._exit(0)  # the driver has ended: what is computed now is of no use
+
     receivers.append(lambda share: write(json.dumps({"share": share})))
-    for line in sys.stdin:
-        write(answer(line))
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        write(answer(lines.get()))
 
 
 if __name__ == "__main__":

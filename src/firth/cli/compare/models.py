@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from firth.cli.cluster_options import cluster_flags, given_cluster
 from firth.cli.common import json_flag, print_json, protect_inputs
 from firth.core.errors import FirthError
 from firth.data.shared_options import UNITS
@@ -39,6 +40,7 @@ from firth.data.shared_options import UNITS
     "--retrain", type=int, default=0, metavar="N", help="Retrain each model N times on DATA to measure stability."
 )
 @click.option("-o", "--output", metavar="FILE", help="Also write a report as one self-contained .html file.")
+@cluster_flags
 @json_flag
 def command(models: tuple[str, ...], data: tuple[str, ...], output: str | None, as_json: bool, **values: Any) -> None:
     """Measure all models on the same items, with 95 % confidence intervals and a recommendation.
@@ -64,6 +66,7 @@ def command(models: tuple[str, ...], data: tuple[str, ...], output: str | None, 
         sts=values["sentences"],
         seed=seed,
         retrain=values["retrain"],
+        cluster=given_cluster(values, has_shards=True),
     )
     if output:
         write_report(comparison, output)

@@ -21,6 +21,7 @@ command = lazy_group(
         "recommendations": "Recommended items: recall, NDCG and MAP beside baselines.",
         "ratings": "Errors of predicted ratings.",
         "translation": "BLEU of translations.",
+        "bias": "Associations of words with attributes (WEAT), with permutation p-values.",
         "compression": "PCA, LSA, autoencoder and VAE compared on the same rows.",
     },
     "TASK MODEL… DATA [OPTIONS]",

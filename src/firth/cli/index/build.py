@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 BATCH = 4096  # texts embedded at a time
 COMMIT = 32_768  # rows, or one minute: the most that a killed run loses
+PARTITIONS = 8  # of a table that several workers fill
 MAX_DIM = 16_384  # wider rows are sparse, and the index would be mostly zeros
 
 Embed = Callable[[list[str]], tuple["Matrix", int]]  # vectors, and the number of words without one
@@ -89,7 +90,7 @@ def command(
     from firth.index import Index
     from firth.work.worker import RECORDS
 
-    cluster = given_cluster(values, has_shards=not postgres)
+    cluster = given_cluster(values, has_shards=True)
     model = open_model(path)
     engine = given_engine(model, path, values)
     fields = [name.strip() for name in attributes.split(",")] if attributes else []
@@ -106,17 +107,31 @@ def command(
     started = time.perf_counter()
     location = index_location(output, postgres)
     index, status = open_or_create(
-        location, model, path, texts, settings, metric=metric, dtype=dtype, overwrite=overwrite
+        location,
+        model,
+        path,
+        texts,
+        settings,
+        metric=metric,
+        dtype=dtype,
+        overwrite=overwrite,
+        partitions=PARTITIONS if postgres and cluster.where else None,
     )
     counts = {"rows": len(index), "unknown": 0, "zero_rows": 0}
     if status != "already finished":
         records = None if postgres else Path(output) / RECORDS
+        if not isinstance(index, Index):
+            index.lock()
         with removed_if_empty(index, location, records), index:
             types = index.columns or column_types(texts)
             if cluster.where and isinstance(index, Index):
                 from firth.cli.index.cluster import fill_on
 
                 counts = fill_on(cluster, index, path, texts, settings, types)
+            elif not isinstance(index, Index) and (cluster.where or index.has_shards):
+                from firth.cli.index.cluster import fill_table_on
+
+                counts = fill_table_on(cluster, index, path, texts, settings, types)
             else:
                 counts = fill(index, texts, embed, types)
             finish(index, records)
@@ -143,11 +158,12 @@ def removed_if_empty(index: Index | PostgresIndex, location: IndexLocation, reco
 def finish(index: Index | PostgresIndex, records: Path | None) -> None:
     """Optimize a filled index, mark it as finished, and remove the records of its shards."""
     from firth.core.storage import remove
+    from firth.index import Index
 
     if not len(index):
         raise FirthError("empty_data", "The input has no documents to index.")
     index.optimize()
-    index.add_metadata(finished=True)
+    (index.add_metadata if isinstance(index, Index) else index.end_shards)(finished=True)
     if records:
         remove(records)
 
@@ -218,8 +234,10 @@ def open_or_create(
     metric: str,
     dtype: str,
     overwrite: bool,
+    partitions: int | None,
 ) -> tuple[Index | PostgresIndex, str]:
-    """Return the index to fill and its status: indexed (new), resumed or already finished."""
+    """Return the index to fill and its status: indexed (new), resumed or already finished. `partitions` are those of a
+    new table."""
     from firth.core.checkpoint import difference
     from firth.core.train import model_hash
 
@@ -254,7 +272,10 @@ def open_or_create(
         )
     metadata = {"identity": identity, "finished": False}
     model_path = path if is_url(path) else str(Path(path).resolve())
-    index = location.create(dim=dim, metric=metric, dtype=dtype, model=model, model_path=model_path, metadata=metadata)
+    more = {} if partitions is None else {"partitions": partitions}
+    index = location.create(
+        dim=dim, metric=metric, dtype=dtype, model=model, model_path=model_path, metadata=metadata, **more
+    )
     return index, "indexed"
 
 

@@ -35,6 +35,7 @@ SIMILAR = 0.9  # mean cosine of different rows above which neighbors mean little
 @k_option
 @click.option("--together", is_flag=True, help="Average the WORDs and show the neighbors of the mean.")
 @click.option("--negative", multiple=True, metavar="WORD", help="Subtract this word; implies --together.")
+@click.option("--uses", metavar="FILE", help="Texts that use the WORDs: their vectors are computed from the contexts.")
 @click.option("--texts", is_flag=True, help="The WORDs are texts: show the nearest documents (document models).")
 @table_option
 @metric_option
@@ -46,6 +47,7 @@ def command(
     k: int,
     together: bool,
     negative: tuple[str, ...],
+    uses: str | None,
     texts: bool,
     table: str | None,
     metric: str,
@@ -59,10 +61,15 @@ def command(
     if not words and not negative:
         raise click.UsageError("Missing argument 'WORD': give at least one.")
     if texts:
-        if together or negative or table or restrict:
+        if together or negative or table or restrict or uses:
             raise click.UsageError("--texts can only be combined with -k, --metric and --json.")
         search = document_search(path)
         show({text: search(text, k, metric=metric) for text in words}, k, as_json)
+        return
+    if uses:
+        if together or negative or table:
+            raise click.UsageError("--uses can only be combined with -k, --metric, --restrict and --json.")
+        show(neighbors_by_use(path, words, uses, k, metric, restrict), k, as_json)
         return
     vectors = open_vectors(path, table)
     keys, negative_keys = resolve_keys(vectors, words), resolve_keys(vectors, negative)
@@ -119,6 +126,25 @@ def check_other_tables(path: str, key: str) -> None:
                 main=next(iter(tables)),
                 name=name,
             )
+
+
+def neighbors_by_use(
+    path: str, words: tuple[str, ...], uses: str, k: int, metric: str, restrict: int | None
+) -> dict[str, Hits]:
+    """Return the neighbors of the vectors that words have by the texts of a file."""
+    from firth.core.model import AveragesWords, HasVectors
+    from firth.data.corpus import Corpus
+
+    model = open_model(path)
+    if not isinstance(model, AveragesWords) or not isinstance(model, HasVectors):
+        raise unsupported(
+            model, path, "is not a model of words, which --uses needs", "See firth inspect words --static."
+        )
+    texts = [text for _, text in Corpus(uses)]
+    return {
+        word: model.vectors.neighbors(model.vector_from_contexts(word, texts), k, metric=metric, restrict=restrict)
+        for word in words
+    }
 
 
 def document_search(path: str) -> Callable[..., Hits]:

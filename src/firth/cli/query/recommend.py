@@ -45,13 +45,14 @@ def command(
 
     if bool(users) == bool(items or features):
         raise click.UsageError("Give --user USER (repeatable), or --items A,B or --features A=X for a new user.")
-    model: Any = open_model(path)
-    if not isinstance(model, Recommends):
-        raise unsupported(model, path, "does not recommend items", "Train a model with `firth train als`.")
-    if (features or new_items) and not isinstance(model, StartsCold):
-        raise unsupported(model, path, "does not use features", "two_tower models do.")
-    if explore is not None and not isinstance(model, Explores):
-        raise unsupported(model, path, "does not know how certain it is about a user", "multvae models do.")
+    opened = open_model(path)
+    if not isinstance(opened, Recommends):
+        raise unsupported(opened, path, "does not recommend items", "Train a model with `firth train als`.")
+    if (features or new_items) and not isinstance(opened, StartsCold):
+        raise unsupported(opened, path, "does not use features", "two_tower models do.")
+    if explore is not None and not isinstance(opened, Explores):
+        raise unsupported(opened, path, "does not know how certain it is about a user", "multvae models do.")
+    model: Any = opened
     if new_items:
         model = model.with_items(new_items)
     settings: dict[str, Any] = {"seen": seen} | ({} if explore is None else {"explore": explore, "seed": seed})
@@ -62,7 +63,7 @@ def command(
         vocabulary = model.tables["items"]
         history = parse_items(items, vocabulary) if items else []
         settings |= {"features": parse_features(features)} if features else {}
-        recommendations = {items or features: model.recommend_for(history, k, **settings)}
+        recommendations = {items or features or "": model.recommend_for(history, k, **settings)}
         missing = [item for item in history if item not in vocabulary]
         unknown = {"unknown_items": {"count": len(missing), "names": missing}}
     if as_json:

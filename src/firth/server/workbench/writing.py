@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from firth.core.model import Answers, Fills, Generates, PredictsNextSentence
+from firth.core.model import Answers, Fills, GeneratesTokens, PredictsNextSentence
 from firth.server.errors import RequestError
 from firth.server.workbench.asking import MAX_TEXT, model_with
 
@@ -33,7 +33,7 @@ class PairBody(BaseModel):
 
 
 class WriteBody(BaseModel):
-    """A prompt, the tokens after it so far, and how the next are sampled."""
+    """A prompt or a source text, the tokens generated so far, and how the next are sampled."""
 
     model: str
     prompt: str = Field("", max_length=MAX_TEXT)
@@ -83,7 +83,9 @@ def next_sentence(body: PairBody, request: Request) -> dict[str, float]:
 @router.post("/write")
 def write(body: WriteBody, request: Request) -> dict[str, Any]:
     """Generate the next tokens, each with its candidates, and return the tokens so far."""
-    model: Generates = model_with(request, body.model, "generates", "gpt models generate text")
+    model: GeneratesTokens = model_with(
+        request, body.model, "generates_tokens", "gpt models generate text, and seq2seq models translations"
+    )
     settings = {name: getattr(body, name) for name in ("temperature", "top_k", "top_p", "seed")}
     steps = [
         {"token": step.token._asdict(), "candidates": [token._asdict() for token in step.candidates]}

@@ -65,7 +65,7 @@ def config(size: Architecture) -> dict[str, Any]:
         "intermediate_size": size.width_of_feedforward,
         "hidden_act": ACTIVATION_NAMES[size.activation],
         "hidden_dropout_prob": size.dropout,
-        "attention_probs_dropout_prob": size.dropout,
+        "attention_probs_dropout_prob": 0.0,  # dropout is applied to hidden states, never to attention weights
         "max_position_embeddings": size.max_positions,
         "type_vocab_size": size.segments,
         "layer_norm_eps": size.epsilon,

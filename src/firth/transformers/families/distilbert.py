@@ -35,7 +35,7 @@ def config(size: Architecture) -> dict[str, Any]:
         "hidden_dim": size.width_of_feedforward,
         "activation": ACTIVATION_NAMES[size.activation],
         "dropout": size.dropout,
-        "attention_dropout": size.dropout,
+        "attention_dropout": 0.0,  # as in BERT
         "max_position_embeddings": size.max_positions,
         "sinusoidal_pos_embds": False,  # sinusoidal positions are stored like learned ones
         "pad_token_id": 0,

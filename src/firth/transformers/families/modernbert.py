@@ -82,7 +82,7 @@ def config(size: Architecture) -> dict[str, Any]:
         "attention_bias": size.attention_biases,
         "mlp_bias": size.feedforward_biases,
         "embedding_dropout": size.dropout,
-        "attention_dropout": size.dropout,
+        "attention_dropout": 0.0,  # as in BERT
         "mlp_dropout": size.dropout,
         "local_attention": 2 * size.window,
         "layer_types": layer_types(size),
