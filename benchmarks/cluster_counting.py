@@ -5,8 +5,8 @@
 
 TEXT is a text file. Its words, in documents of 200, are repeated until there are --size megabytes, enough for about a
 minute per task; each document ends with a word that only its copy has. One process has as many threads as a cluster has
-workers. Rounds are interleaved, each with an empty cache, and the best one counts. The start of Ray and of the worker
-processes is not counted. Without --where ray, Ray need not be installed.
+workers. Rounds are interleaved, each with an empty cache, and the best one counts; CPU seconds are those of all
+processes. The start of Ray and of the worker processes is not counted. Without --where ray, Ray need not be installed.
 Results: benchmarks/results/cluster-counting.json.
 """
 
@@ -28,6 +28,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
+from benchmarks.cluster import cpu_seconds  # noqa: E402
 from benchmarks.words import machine  # noqa: E402
 
 from firth.core.report import Nothing  # noqa: E402
@@ -98,6 +99,10 @@ def repeated(text: Path, size: int, folder: Path) -> Path:
     return target
 
 
+def rounded(seconds: dict[str, float]) -> dict[str, float]:
+    return {where: round(each, 2) for where, each in seconds.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("text", type=Path)
@@ -112,6 +117,7 @@ def main() -> None:
     for where in values.where:
         runs[where] = Run(threads=values.workers, cluster=where, workers=values.workers, report=Nothing())
     found: dict[str, Any] = {"machine": machine(), "megabytes": values.size, "workers": values.workers, "seconds": {}}
+    found["CPU seconds"] = {}
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         corpus = Corpus(repeated(values.text, int(values.size * 1e6), folder))
@@ -121,23 +127,25 @@ def main() -> None:
             stack.enter_context(same_workers(run))
         for task in values.tasks:
             seconds: dict[str, float] = {}
+            used: dict[str, float] = {}
             hashes = set()
             for number in range(values.rounds):
                 for where, run in runs.items():
                     if task in ("encode", "pretokens"):
                         os.environ["FIRTH_CACHE"] = str(folder / f"{task}-{where.replace(' ', '-')}-{number}")
-                    began = time.perf_counter()
+                    began, before = time.perf_counter(), cpu_seconds(os.getpid())
                     result = TASKS[task](corpus, tokens, run)
                     seconds[where] = min(seconds.get(where, 1e9), time.perf_counter() - began)
+                    used[where] = min(used.get(where, 1e9), cpu_seconds(os.getpid()) - before)
                     hashes.add(result())
                     if task in ("encode", "pretokens"):
                         shutil.rmtree(os.environ["FIRTH_CACHE"], ignore_errors=True)
                         os.environ["FIRTH_CACHE"] = str(folder / "tokens")
             if len(hashes) > 1:
                 raise SystemExit(f"{task}: the results differ.")
-            found["seconds"][task] = seconds
+            found["seconds"][task], found["CPU seconds"][task] = seconds, used
             overhead = {where: f"{each / seconds['one process'] - 1:+.1%}" for where, each in seconds.items()}
-            print(task, {where: round(each, 2) for where, each in seconds.items()}, overhead, "equal bytes", flush=True)
+            print(task, rounded(seconds), overhead, "CPU", rounded(used), "equal bytes", flush=True)
     values.output.write_text(json.dumps(found, indent=2) + "\n")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pytest
+from losing import Losing
 
 from firth.core.report import Nothing
 from firth.core.run import Run
@@ -17,27 +18,18 @@ from firth.data.corpus import Corpus
 from firth.data.shard_jobs import same_workers
 from firth.data.subwords import BPE
 from firth.data.tokens import read_tokens
+from firth.documents import shard_rows
+from firth.documents.document_matrix import weighted_rows
+from firth.documents.tfidf import TfIdf
 
 ONE = Run(report=Nothing())
-
-
-class Losing(Nothing):
-    """Removes a node of the cluster at the first progress, and adds another one."""
-
-    def __init__(self, cluster: Any) -> None:
-        self.cluster, self.lost = cluster, False
-
-    def step(self, done: float, **metrics: float) -> None:
-        if done and not self.lost:
-            self.lost = True
-            self.cluster.remove_node(next(iter(self.cluster.worker_nodes)), allow_graceful=False)
-            self.cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
 
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch) -> Iterator[Corpus]:
     monkeypatch.setattr(corpus_shards, "LEAST_BYTES", 2000)
     monkeypatch.setattr(shard_pairs, "LEAST_TOKENS", 500)
+    monkeypatch.setattr(shard_rows, "LEAST_TOKENS", 500)
     rng = random.Random(2)
     lines = [" ".join(f"w{int(rng.paretovariate(1))}" for _ in range(10)) for _ in range(300)]
     Path(tmp_path, "text.txt").write_text("\n".join(lines))
@@ -51,9 +43,11 @@ def test_counting_survives_the_loss_of_a_node(ray_cluster, corpus, tmp_path, mon
         with same_workers(run):
             tokens = read_tokens(corpus, min_count=2, phrases=1, run=run)
             pairs = Cooccurrence.count(tokens, run=run)
+            lengths = np.diff(tokens.starts).astype(np.float64)
+            rows, _ = weighted_rows(tokens, lengths, TfIdf().weights(), run)
             tokenizer = BPE(size=300).train(corpus, run)
         [entry] = (tmp_path / name).glob(f"*/{cache.ENTRY}")
-        arrays = [array.tobytes() for array in (pairs.indptr, pairs.indices, pairs.weights)]
+        arrays = [array.tobytes() for array in (pairs.indptr, pairs.indices, pairs.weights, *rows)]
         files = {path.name: path.read_bytes() for path in entry.parent.iterdir()}
         found[name] = [files, arrays, tokenizer.to_json()]
     assert found["ray"] == found["one"] and len(corpus_shards.shards_of(corpus)) > 4

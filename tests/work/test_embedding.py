@@ -15,9 +15,11 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
+from losing import Losing
 from tiny import tiny_bert
 
 import firth
+from firth.cli import embed_job
 from firth.cli.main import cli
 from firth.data.world import World
 
@@ -218,10 +220,13 @@ def test_flags_that_do_not_fit(folder, tmp_path, monkeypatch, flags, code, value
     assert not list(tmp_path.iterdir())
 
 
-def test_ray_writes_the_same_bytes(ray_cluster, folder):
+def test_ray_writes_the_same_bytes_though_a_node_is_lost(ray_cluster, folder, monkeypatch):
+    """A node is killed while shards are computed, and another one added."""
+    report = Losing(ray_cluster)
+    monkeypatch.setattr(embed_job, "choose_report", lambda: report)
     result = embed(folder, "ray", "--cluster", "ray")
     assert result.exit_code == 0, result.output
-    assert same_as_alone(folder, "ray")
+    assert same_as_alone(folder, "ray") and report.lost
 
 
 def test_a_path_that_workers_do_not_see_is_refused(ray_cluster, folder, monkeypatch):

@@ -89,25 +89,25 @@ COUNTS = {f"part-{number}": {"rows": number} for number in range(6)}
 def test_results_do_not_depend_on_where_they_are_computed(tmp_path, cluster):
     work = job(tmp_path / "out")
     assert run_job(work, cluster, Nothing()) == COUNTS
-    assert results(work.folder) == EXPECTED
-    assert computed(work.folder) == [0, 1, 2, 3, 4, 5]
+    assert results(tmp_path / "out") == EXPECTED
+    assert computed(tmp_path / "out") == [0, 1, 2, 3, 4, 5]
     assert run_job(work, cluster, Nothing()) == COUNTS  # nothing is computed again
-    assert computed(work.folder) == [0, 1, 2, 3, 4, 5]
+    assert computed(tmp_path / "out") == [0, 1, 2, 3, 4, 5]
     work.clear()
-    assert results(work.folder) == EXPECTED and not (work.folder / RECORDS).exists()
+    assert results(tmp_path / "out") == EXPECTED and not (tmp_path / "out" / RECORDS).exists()
 
 
 def test_what_is_missing_damaged_or_of_another_job_is_computed_again(tmp_path):
     work = job(tmp_path / "out")
     run_job(work, Cluster(), Nothing())
-    (work.folder / "square-1.txt").write_text("longer than before")
-    (work.folder / "square-2.txt").unlink()
-    (work.folder / RECORDS / "part-3.json").write_text("{")
+    (tmp_path / "out" / "square-1.txt").write_text("longer than before")
+    (tmp_path / "out" / "square-2.txt").unlink()
+    (tmp_path / "out" / RECORDS / "part-3.json").write_text("{")
     assert run_job(work, Cluster(), Nothing()) == COUNTS
-    assert computed(work.folder) == [0, 1, 1, 2, 2, 3, 3, 4, 5]
+    assert computed(tmp_path / "out") == [0, 1, 1, 2, 2, 3, 3, 4, 5]
     other = job(tmp_path / "out", unit="km²")
     run_job(other, Cluster(), Nothing())
-    assert results(other.folder)["square-5.txt"] == "25 km²" and len(computed(other.folder)) == 15
+    assert results(tmp_path / "out")["square-5.txt"] == "25 km²" and len(computed(tmp_path / "out")) == 15
 
 
 def test_parts_of_an_array_of_jobs_add_up(tmp_path):
@@ -115,7 +115,7 @@ def test_parts_of_an_array_of_jobs_add_up(tmp_path):
     assert list(run_job(work, Cluster(part=(2, 4)), Nothing())) == ["part-1", "part-5"]
     assert list(run_job(work, Cluster(part=(1, 4)), Nothing())) == ["part-0", "part-1", "part-4", "part-5"]
     assert run_job(work, Cluster(), Nothing()) == COUNTS
-    assert computed(work.folder) == [0, 1, 2, 3, 4, 5]
+    assert computed(tmp_path / "out") == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "a/b", "1/0", ""])
@@ -127,7 +127,7 @@ def test_parts_that_do_not_exist_are_refused(text):
 def test_a_dead_worker_is_replaced(tmp_path):
     work = job(tmp_path / "out", dies_once)
     assert run_job(work, Cluster("processes", workers=2), Nothing()) == COUNTS
-    assert results(work.folder) == EXPECTED and (tmp_path / "died").exists()
+    assert results(tmp_path / "out") == EXPECTED and (tmp_path / "died").exists()
 
 
 def test_a_shard_that_kills_its_workers_is_named(tmp_path):
@@ -231,10 +231,11 @@ def test_one_executor_serves_several_jobs(tmp_path):
 def test_what_a_killed_worker_left_is_removed(tmp_path):
     """A folder without a lock, of a shard that is computed again."""
     work = job(tmp_path / "out")
-    left = work.folder / RECORDS / ".part-2-tmp-abcdefgh"
+    left = (tmp_path / "out") / RECORDS / ".part-2-tmp-abcdefgh"
     left.mkdir(parents=True)
     run_job(work, Cluster(), Nothing())
-    assert sorted(path.name for path in (work.folder / RECORDS).iterdir()) == [f"part-{n}.json" for n in range(6)]
+    records = tmp_path / "out" / RECORDS
+    assert sorted(path.name for path in records.iterdir()) == [f"part-{n}.json" for n in range(6)]
 
 
 def devices(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> None:
@@ -249,7 +250,7 @@ def test_each_worker_sees_its_gpus(tmp_path, monkeypatch, workers, each, expecte
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
     work = job(tmp_path / "out", devices)
     run_job(work, Cluster("processes", workers=workers, gpus_per_worker=each), Nothing())
-    assert {path.read_text() for path in work.folder.glob("devices-*")} <= expected
+    assert {path.read_text() for path in (tmp_path / "out").glob("devices-*")} <= expected
     gpus = [executors.gpus_of(worker, each, ["4", "7"]) for worker in range(workers or 2)]
     assert {",".join(some) for some in gpus} == expected
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -14,11 +15,12 @@ from typing import Any
 import pytest
 from refusing import refuses
 
+from firth.core.errors import FirthError
 from firth.core.report import Nothing
 from firth.work.executors import Cluster, executor
 from firth.work.job import Job, Shard, run_job
 
-pytest.importorskip("ray")
+ray = pytest.importorskip("ray")
 
 
 def squares(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> dict[str, int]:
@@ -54,7 +56,7 @@ def test_workers_share_a_gpu(ray_cluster, tmp_path):
         assert len(run_job(work, Cluster("ray", gpus_per_worker=0.5), Nothing())) == 2
         with refuses("no_gpu", available=1, workers=1, required=2):
             run_job(replace(work, folder=tmp_path / "new"), Cluster("ray", gpus_per_worker=2), Nothing())
-    assert {path.read_text() for path in work.folder.glob("devices-*")} == {"0"}
+    assert {path.read_text() for path in (tmp_path / "out").glob("devices-*")} == {"0"}
 
 
 def test_tasks_on_three_nodes_survive_the_loss_of_one(ray_cluster, tmp_path):
@@ -77,6 +79,41 @@ def test_tasks_on_three_nodes_survive_the_loss_of_one(ray_cluster, tmp_path):
     texts = {path.name: path.read_text() for path in (tmp_path / "out").glob("square-*")}
     assert texts == {f"square-{number}.txt": f"{number**2}" for number in range(6)}
     assert len(list(started.iterdir())) > 6  # the lost shard was started again
+
+
+def fails(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> None:
+    print("printed by a worker")
+    if parameters["number"] == 2:
+        raise FirthError("malformed_data", "{path} is wrong.", path="a.txt")
+    (folder / f"part-{parameters['number']}").touch()
+
+
+def test_an_error_arrives_once_with_its_shard(ray_cluster, tmp_path, capfd):
+    """Ray prints neither the output of workers nor the errors of tasks; the shards that are finished stay."""
+    fails.__module__ = "test_ray"
+    work = replace(job(tmp_path / "out"), function=fails)
+    with refuses("malformed_data", path="a.txt", shard="part-2"):
+        run_job(work, Cluster("ray", workers=1), Nothing())
+    assert set(work.finished()) == {"part-0", "part-1"}
+    assert capfd.readouterr() == ("", "")
+
+
+def fills(common: Mapping[str, Any], parameters: Mapping[str, Any], folder: Path) -> dict[str, int]:
+    """Write 60 MB."""
+    (folder / f"data-{parameters['number']}").write_bytes(bytes(60_000_000))
+    return {"bytes": 60_000_000}
+
+
+def test_data_are_larger_than_the_object_store(ray_cluster, tmp_path):
+    """360 MB are written by nodes whose stores have 80 MB each; what Ray sees are a few hundred bytes per shard, which
+    it passes on without its store."""
+    fills.__module__ = "test_ray"
+    work = replace(job(tmp_path / "out"), function=fills)
+    with executor(Cluster("ray")):
+        counts = run_job(work, Cluster("ray"), Nothing())
+        store = ray.cluster_resources()["object_store_memory"]
+    assert sum(each["bytes"] for each in counts.values()) > store
+    assert max(len(json.dumps(work.request(shard))) for shard in work.shards) < 1000
 
 
 def test_an_address_without_a_cluster_is_refused(ray_cluster, tmp_path):

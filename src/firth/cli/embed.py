@@ -38,6 +38,7 @@ from firth.core.data import single_file
 from firth.core.errors import FirthError
 from firth.core.functions import check_tokenizer
 from firth.core.processes import is_first_process, refuse_processes
+from firth.core.remote import as_path
 from firth.transformers.pooling import PoolsTokens
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def command(path: str, data: tuple[str, ...], output: str | None, as_json: bool,
     if output and has_shards:
         from firth.cli.embed_job import ShardTask, embed_to_shards
 
-        task = ShardTask(model, path, texts, Path(output), settings, values["shards"], values["shard_rows"])
+        task = ShardTask(model, path, texts, as_path(output), settings, values["shards"], values["shard_rows"])
         counts = embed_to_shards(task, cluster)
     else:
         counts = embed_to_file(model, path, texts, output, settings)

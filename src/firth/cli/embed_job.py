@@ -18,7 +18,7 @@ from firth.cli.row_writers import writer
 from firth.core.embedding import EmbedsTexts
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.processes import is_first_process, rank, world_size
-from firth.core.remote import as_path, is_url
+from firth.core.remote import AnyPath, as_path, is_url
 from firth.core.remote_folders import local_path
 from firth.core.report import Nothing
 from firth.core.text_embedder import keep_model, loaded_model
@@ -39,7 +39,7 @@ class ShardTask(NamedTuple):
     model: Model
     path: str
     texts: Corpus
-    folder: Path
+    folder: AnyPath
     settings: dict[str, Any]
     kind: str  # of the files
     rows: int  # per file

@@ -17,7 +17,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from firth.core.errors import FirthError
-from firth.core.storage import MAPS, check_writable, fingerprint, new_file, read_json, saying_where, write_json
+from firth.core.remote import AnyPath, RemotePath
+from firth.core.storage import (
+    MAPS,
+    check_writable,
+    fingerprint,
+    new_file,
+    read_json,
+    saying_where,
+    sizes_in,
+    write_json,
+)
 from firth.work.worker import RECORDS
 
 RECORD = "embedding.json"
@@ -42,20 +52,20 @@ def shard_name(number: int, kind: str) -> str:
     return f"part-{number:05d}.{kind}"
 
 
-def shard_files(folder: Path, number: int, kind: str) -> list[Path]:
-    """Return the files of a shard."""
+def shard_files(number: int, kind: str) -> list[str]:
+    """Return the names of the files of a shard."""
     from firth.formats.arrays import keys_path
 
-    path = folder / shard_name(number, kind)
-    return [path, keys_path(path)] if kind == "npy" else [path]
+    name = shard_name(number, kind)
+    return [name, keys_path(Path(name)).name] if kind == "npy" else [name]
 
 
-def shard_bytes(folder: Path, number: int, kind: str) -> int:
-    """Return the size of a shard."""
-    return sum(path.stat().st_size for path in shard_files(folder, number, kind) if path.is_file())
+def shard_bytes(sizes: Mapping[str, int], number: int, kind: str) -> int:
+    """Return the size of a shard, from the sizes of the files of its folder."""
+    return sum(sizes.get(name, 0) for name in shard_files(number, kind))
 
 
-def read_record(folder: Path, identity: Mapping[str, Any]) -> Recorded:
+def read_record(folder: AnyPath, identity: Mapping[str, Any]) -> Recorded:
     """Read the record of a folder; shards of another identity are refused. A new folder gets a record."""
     if not (folder / RECORD).exists():
         write_record(folder, identity, {}, 0)
@@ -72,29 +82,31 @@ def read_record(folder: Path, identity: Mapping[str, Any]) -> Recorded:
         )
     kind = identity["kind"]
     listed = {int(number): counts for number, counts in record["shards"].items()}
-    shards = {number: each for number, each in listed.items() if shard_bytes(folder, number, kind) == each["bytes"]}
+    sizes = sizes_in(folder)
+    shards = {number: each for number, each in listed.items() if shard_bytes(sizes, number, kind) == each["bytes"]}
     lost = [shard_name(number, kind) for number in sorted(listed) if number not in shards]
     return Recorded(shards, lost, bool(record["finished"]) and not lost)
 
 
-def write_record(folder: Path, identity: Mapping[str, Any], shards: Mapping[int, Counts], rows: int) -> None:
+def write_record(folder: AnyPath, identity: Mapping[str, Any], shards: Mapping[int, Counts], rows: int) -> None:
     """Write the record; `rows` is 0 until all shards are finished."""
     with new_file(folder / RECORD) as work:
         write_json(work, {"identity": identity, "finished": rows, "shards": dict(sorted(shards.items()))}, indent=2)
 
 
-def finish(folder: Path, identity: Mapping[str, Any], shards: Mapping[int, Counts]) -> None:
+def finish(folder: AnyPath, identity: Mapping[str, Any], shards: Mapping[int, Counts]) -> None:
     """Record all shards as finished."""
-    kind = identity["kind"]
-    complete = {number: {**counts, "bytes": shard_bytes(folder, number, kind)} for number, counts in shards.items()}
+    kind, sizes = identity["kind"], sizes_in(folder)
+    complete = {number: {**counts, "bytes": shard_bytes(sizes, number, kind)} for number, counts in shards.items()}
     write_record(folder, identity, complete, total_counts(shards.values())["rows"])
 
 
-def remove_leftovers(folder: Path, kind: str, shards: Iterable[int]) -> None:
+def remove_leftovers(folder: AnyPath, kind: str, shards: Iterable[int]) -> None:
     """Remove what killed runs left beside the shards of a finished run."""
-    files = {path for number in shards for path in shard_files(folder, number, kind)}
+    files = {name for number in shards for name in shard_files(number, kind)}
     for path in folder.iterdir():
-        if path not in files and path.name != RECORDS and (TEMPORARY.match(path.name) or SHARD.match(path.name)):
+        name = path.name
+        if name not in files and name != RECORDS and (TEMPORARY.match(name) or SHARD.match(name)):
             path.unlink()
 
 
@@ -108,12 +120,16 @@ def total_counts(shards: Iterable[Counts]) -> Counter[str]:
 
 
 @contextlib.contextmanager
-def locked(folder: Path, shared: bool) -> Iterator[None]:
+def locked(folder: AnyPath, shared: bool) -> Iterator[None]:
     """Create and lock a folder of shards; with `shared`, the other tasks of a job array may write to it too.
 
-    The lock is released when the process ends.
+    The lock is released when the process ends. There are no locks at URLs, where commands with the same identity write
+    the same files, and others are refused by the record.
     """
     check_folder(folder)
+    if isinstance(folder, RemotePath):
+        yield
+        return
     with saying_where(folder):
         folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
@@ -134,7 +150,7 @@ def locked(folder: Path, shared: bool) -> Iterator[None]:
         os.close(handle)
 
 
-def check_folder(folder: Path) -> None:
+def check_folder(folder: AnyPath) -> None:
     """Refuse a folder with files that are not shards."""
     with saying_where(folder):
         check_writable(folder)

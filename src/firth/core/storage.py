@@ -250,7 +250,7 @@ def write_json(path: Path, document: Any, indent: int | None = None) -> None:
         os.fsync(file.fileno())
 
 
-def read_json(source: Path | OpenFile) -> Any:
+def read_json(source: AnyPath | OpenFile) -> Any:
     """Read a JSON file; raises a FirthError if it is damaged."""
     path = source.path if isinstance(source, OpenFile) else source
     try:
@@ -404,6 +404,25 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def remove_folder(folder: AnyPath) -> None:
+    """Remove a folder with its content; at a URL, the files below it."""
+    if isinstance(folder, Path):
+        remove(folder)
+        return
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with contextlib.suppress(FirthError):  # removed by another process, or left: nothing reads it
+                path.unlink()
+
+
+def sizes_in(folder: AnyPath) -> dict[str, int]:
+    """Return the sizes of the files in a folder, from one listing; none if there is no folder."""
+    try:
+        return {path.name: path.stat().st_size for path in folder.iterdir() if path.is_file()}
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+
+
 def put_in_place(work: Path, folder: Path) -> None:
     """Rename `work` to `folder`; the previous folder gets the name of `work`."""
     sync(work)
@@ -454,8 +473,11 @@ def saying_where(path: AnyPath) -> Iterator[None]:
         ) from error
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: AnyPath) -> None:
     """Raise the error that creating or writing the folder would raise, before the work starts."""
+    if isinstance(folder, RemotePath):
+        (folder / "file").check_writable()
+        return
     refuse_url(folder)
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if existing != folder and not existing.is_dir():

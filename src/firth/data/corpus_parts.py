@@ -149,7 +149,7 @@ def changed(piece: Piece, expected: str, got: str) -> FirthError:
 # ---- finding the starts ----
 
 
-def find_parts(corpus: Corpus, folder: Path, cluster: Cluster, report: Report) -> CorpusParts:
+def find_parts(corpus: Corpus, folder: AnyPath, cluster: Cluster, report: Report) -> CorpusParts:
     """Count and hash the documents of a corpus of files. The result is kept below `folder` until the output is
     finished. The tasks of a job array share this work; each one completes what is still missing."""
     files = [source for source in corpus.sources if isinstance(source, FileSource)]

@@ -1,12 +1,13 @@
 """Jobs: a list of shards, a function from a shard to files, and the folder of the results.
 
-Each shard is written under a temporary name and then renamed, and a record of its files follows. A shard with a valid
-record is not computed again, and computing it twice is harmless, because a function gives the same files for the same
-parameters. Data go through files; only parameters and counts pass between processes.
+Each shard is written under a temporary name and then renamed (at a URL, uploaded), and a record of its files follows. A
+shard with a valid record is not computed again, and computing it twice is harmless, because a function gives the same
+files for the same parameters. Data go through files; only parameters and counts pass between processes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import secrets
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 from firth.core.errors import FirthError, rebuild_error
 from firth.core.remote import AnyPath
 from firth.core.report import Report
-from firth.core.storage import remove, saying_where
+from firth.core.storage import new_file, remove_folder, saying_where, sizes_in
 from firth.version import __version__
 from firth.work.executors import Cluster, Executor, executor
 from firth.work.worker import RECORDS, Counts, python_version, record_path
@@ -54,7 +55,7 @@ class Job:
     function: Function
     common: Mapping[str, Any]
     shards: Sequence[Shard]
-    folder: Path
+    folder: AnyPath
     inputs: Sequence[AnyPath] = ()
     durable: bool = True
 
@@ -72,32 +73,33 @@ class Job:
 
     def finished(self) -> dict[str, Counts]:
         """Return the counts of the shards that have a valid record."""
+        records, sizes = sizes_in(self.folder / RECORDS), sizes_in(self.folder)
         counts = {}
         for shard in self.shards:
-            record = read_record(self.folder, shard.name)
-            if record and record.get("key") == self.request(shard)["key"] and complete(self.folder, record):
+            record = read_record(self.folder, shard.name) if f"{shard.name}.json" in records else None
+            if record and record.get("key") == self.request(shard)["key"] and complete(record, sizes):
                 counts[shard.name] = dict(record["counts"])
         return counts
 
     def clear(self) -> None:
         """Remove the records, after the results were merged."""
-        remove(self.folder / RECORDS)
+        remove_folder(self.folder / RECORDS)
 
 
-def read_record(folder: Path, name: str) -> dict[str, Any] | None:
+def read_record(folder: AnyPath, name: str) -> dict[str, Any] | None:
     """Return the record of a shard; None if there is none or it is damaged."""
     try:
         record = json.loads(record_path(folder, name).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, FirthError):
         return None
     return record if isinstance(record, dict) else None
 
 
-def complete(folder: Path, record: Mapping[str, Any]) -> bool:
+def complete(record: Mapping[str, Any], sizes: Mapping[str, int]) -> bool:
     """Return whether the files of a record have the recorded sizes."""
     try:
-        return all((folder / name).stat().st_size == size for name, size in record["files"].items())
-    except (OSError, KeyError, AttributeError, TypeError):
+        return all(sizes.get(name) == size for name, size in record["files"].items())
+    except (KeyError, AttributeError):
         return False
 
 
@@ -107,8 +109,9 @@ def run_job(job: Job, cluster: Cluster, report: Report) -> dict[str, Counts]:
     With `Cluster.part` only every n-th shard is computed here, and others may still be missing at the end. The first
     error of a worker stops the job and names its shard; finished shards are kept.
     """
-    with saying_where(job.folder):
-        (job.folder / RECORDS).mkdir(parents=True, exist_ok=True)
+    if isinstance(job.folder, Path):  # at a URL, files need no folder
+        with saying_where(job.folder):
+            (job.folder / RECORDS).mkdir(parents=True, exist_ok=True)
     finished = job.finished()
     missing = [shard for shard in cluster.own(job.shards) if shard.name not in finished]
     if missing:
@@ -161,13 +164,14 @@ def check_machines(job: Job, workers: Executor) -> None:
     parameters = {"probe": str(probe), "token": token, "inputs": inputs}
     versions = {"firth": __version__, "python": python_version()}
     try:
-        with saying_where(job.folder):
-            probe.write_text(token)
+        with new_file(probe) as work:
+            work.write_text(token)
         for result in workers.on_each_machine(json.dumps({"check": parameters, **versions})):
             if "error" in result:
                 raise rebuilt(result["error"])
     finally:
-        probe.unlink(missing_ok=True)
+        with contextlib.suppress(FirthError, FileNotFoundError):  # it could not be written
+            probe.unlink()
 
 
 def size_of(path: AnyPath) -> int:

@@ -41,6 +41,8 @@ def connection(where: str) -> Iterator[None]:
     """Connect to a cluster, or start a local one, and disconnect at the end unless the caller was connected."""
     was_connected = ray.is_initialized()
     if not was_connected:
+        # Ray prints messages about lost nodes on standard output, where results are, and has no setting against it.
+        vars(ray._private.worker)["print_to_stdstream"] = lambda *_, **__: None
         connect(where)
     try:
         yield

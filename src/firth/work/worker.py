@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from firth.core.errors import FirthError, FirthWarning
-from firth.core.remote import AnyPath, as_path
+from firth.core.remote import AnyPath, RemotePath, as_path
 from firth.core.storage import new_file, saying_where, sync, temporary
 from firth.version import __version__
 
@@ -38,7 +38,7 @@ def python_version() -> str:
     return ".".join(platform.python_version_tuple()[:2])
 
 
-def record_path(folder: Path, name: str) -> Path:
+def record_path(folder: AnyPath, name: str) -> AnyPath:
     """Return the path of a shard's record."""
     return folder / RECORDS / f"{name}.json"
 
@@ -103,11 +103,14 @@ def check_files(probe: str, token: str, inputs: Mapping[str, int]) -> None:
         size_here = path.stat().st_size if path.is_file() else None
         if size_here != size:
             raise invisible(path, f"{size:,} bytes", "no file" if size_here is None else f"{size_here:,} bytes")
-    shown = Path(probe)
+    shown = as_path(probe)
     if not shown.is_file() or shown.read_text() != token:
         raise invisible(shown.parent.parent, "the driver's files", "none")
-    with saying_where(shown.parent), tempfile.TemporaryFile(dir=shown.parent):
-        pass
+    if isinstance(shown, RemotePath):
+        shown.check_writable()
+    else:
+        with saying_where(shown.parent), tempfile.TemporaryFile(dir=shown.parent):
+            pass
 
 
 def enter(directory: str) -> None:
@@ -131,29 +134,37 @@ def invisible(path: AnyPath, expected: str, got: str) -> FirthError:
 
 
 def compute(request: Mapping[str, Any]) -> Counts:
-    """Run the function of a request in a temporary folder, move its files to the results, and record them."""
+    """Run the function of a request in a temporary folder, move its files to the results, and record them.
+
+    Results at a URL are computed in a temporary folder of this machine; the record is uploaded last.
+    """
     module, _, name = request["function"].partition(":")
     function = getattr(importlib.import_module(module), name)
-    folder = Path(request["folder"])
-    with temporary(folder / RECORDS / request["name"], tempfile.mkdtemp) as work:
+    folder = as_path(request["folder"])
+    remote = isinstance(folder, RemotePath)
+    here = Path(tempfile.gettempdir(), "firth") if remote else folder / RECORDS / request["name"]
+    with temporary(here, tempfile.mkdtemp) as work:
         counts: Counts = dict(function(request["common"], request["parameters"], work) or {})
         with saying_where(folder):
             sizes = move_files(work, folder, request["durable"])
-            if request["durable"]:
-                with new_file(record_path(folder, request["name"])) as path:
-                    path.write_text(json.dumps({"key": request["key"], "files": sizes, "counts": counts}))
+        if request["durable"]:
+            with new_file(record_path(folder, request["name"])) as path:
+                path.write_text(json.dumps({"key": request["key"], "files": sizes, "counts": counts}))
     return counts
 
 
-def move_files(work: Path, folder: Path, durable: bool) -> dict[str, int]:
+def move_files(work: Path, folder: AnyPath, durable: bool) -> dict[str, int]:
     """Move finished files to the folder of the results, and return their sizes."""
     sizes = {}
     for path in sorted(work.iterdir()):
+        sizes[path.name] = path.stat().st_size
+        if isinstance(folder, RemotePath):
+            (folder / path.name).upload(path)
+            continue
         if durable:
             sync(path)
-        sizes[path.name] = path.stat().st_size
         path.replace(folder / path.name)
-    if durable:
+    if durable and isinstance(folder, Path):
         sync(folder)
     return sizes
 

@@ -51,13 +51,14 @@ def fill_on(
             for number, pieces in enumerate(parts.parts(SEGMENT_ROWS, skip=len(index)))
         ]
         inputs = [*model_files(Path(common["model"])), *(file.path.absolute() for file in parts.files)]
-        job = Job("indexing", "texts", write_shard, common, shards, folder / RECORDS / "segments", inputs)
+        segments = folder / RECORDS / "segments"
+        job = Job("indexing", "texts", write_shard, common, shards, segments, inputs)
         total = Counter[str]()
         for counts in run_job(job, cluster, report).values():
             total.update(counts)
-        files = [job.folder / record_name(first + number) for number in range(len(shards))]
+        files = [segments / record_name(first + number) for number in range(len(shards))]
         if files:
-            index.store.adopt(job.folder, [json.loads(file.read_bytes()) for file in files])
+            index.store.adopt(segments, [json.loads(file.read_bytes()) for file in files])
     texts.replaced = total["not_utf8"]
     return {"rows": len(index), "unknown": total["unknown"], "zero_rows": total["zero_rows"]}
 
