@@ -223,7 +223,7 @@ def test_a_cluster_gives_the_same_model(method, tmp_path, monkeypatch):
     monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "one"))
     (tmp_path / "text.txt").write_text("\n".join(sentences()))
     data = method.data.from_files([str(tmp_path / "text.txt")], {})
-    cluster = {"cluster": "processes", "workers": 2}
+    cluster: dict[str, Any] = {"cluster": "processes", "workers": 2}
     one = small(method).fit(data, firth.Run(deterministic=True, **(cluster if method.trains_copies else {})))
     monkeypatch.setenv("FIRTH_CACHE", str(tmp_path / "two"))
     two = small(method).fit(data, firth.Run(deterministic=True, **cluster))

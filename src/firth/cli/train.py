@@ -324,7 +324,7 @@ def held_out_fields(model: Model) -> dict[str, str]:
 
     score = model.training.get("held_out_score")
     if not score:
-        supervised = model.method.data.has_labels and getattr(model.method, "held_out", 0)
+        supervised = model.method.data.has_labels and bool(getattr(model.method, "held_out", False))
         return {"held out": "no rows, so the model was not evaluated"} if supervised else {}
     fewer = f" (trained on {score['baseline_rows']:,} rows)" if "baseline_rows" in score else ""
     baselines = ", ".join(f"{name} {value:.4f}" for name, value in score["baselines"].items())

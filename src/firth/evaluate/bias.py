@@ -149,9 +149,9 @@ def association(
     """Run one association test."""
     rows, missing = list[list[int]](), list[str]()
     for each in (*test.targets, *test.attributes):
-        found = [(word, lookup.get(fold(word, fold_case))) for word in dict.fromkeys(each.words)]
-        missing += [word for word, row in found if row is None]
-        rows.append([row[0] for _, row in found if row is not None])
+        word_rows = [(word, lookup.get(fold(word, fold_case))) for word in dict.fromkeys(each.words)]
+        missing += [word for word, row in word_rows if row is None]
+        rows.append([row[0] for _, row in word_rows if row is not None])
         if len(rows[-1]) < 2:
             raise FirthError(
                 "too_few",
@@ -183,7 +183,7 @@ def permutation_p(scores: NDArray[np.float64], first: int, seed: int) -> tuple[f
     total, observed = scores.sum(), scores[:first].sum()  # the sum of a set of fixed size orders divisions as its mean
     bound = observed - ROUNDING * max(1.0, float(np.abs(scores).sum()))
     if comb(len(scores), first) <= PERMUTATIONS:
-        every = np.array([sum(chosen) for chosen in combinations(scores.tolist(), first)])
+        every = np.array([sum(subset) for subset in combinations(scores.tolist(), first)])
         return float((every >= bound).mean()), True
     random = np.random.default_rng(seed)
     least = min(first, len(scores) - first)
