@@ -111,7 +111,17 @@ def test_processes_are_checked_before_the_data(call, base, tmp_path, monkeypatch
 
 def test_only_networks_distribute_their_work():
     distributed = {name for name in METHODS if registry.method(name).in_processes}
-    networks = {"gpt", "bert", "seq2seq", "autoencoder", "vae", "multdae", "multvae"}
+    networks = {
+        "gpt",
+        "bert",
+        "seq2seq",
+        "autoencoder",
+        "vae",
+        "multdae",
+        "multvae",
+        "two_tower",
+        "sequence_recommender",
+    }
     assert distributed == networks | {
         "text_classifier",
         "text_regressor",

@@ -112,7 +112,7 @@ def test_settings_are_checked_before_processes_start(call, folder, monkeypatch):
     assert error_of(call("train", "gpt", "-", "-o", "m", "--workers", 2, "--json"))["code"] == "conflicting_options"
     values = error_of(call("train", "gpt", "text.txt", "-o", "m", "--cluster", "moon", "--json"))
     assert values["code"] == "invalid_value" and values["values"]["got"] == "moon"
-    values = error_of(call("train", "skipgram", "text.txt", "-o", "m", "--workers", 2, "--json"))
+    values = error_of(call("train", "tfidf", "text.txt", "-o", "m", "--workers", 2, "--json"))
     assert values["code"] == "missing_option" and values["values"]["missing"] == "cluster"
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert train_workers.processes_of(firth.Run()) == 2

@@ -3,52 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from refusing import refuses
+from sweep_inputs import opened
 
 import firth
-from firth import Run
 from firth.core.model import HasVectors
 from firth.data.world import World
 from firth.studies import sweep
-from firth.studies.sweeping import Opener, SweepInputs
+from firth.studies.sweeping import Opener
 from firth.studies.sweeping import sweep as the_sweep
-from firth.studies.tasks import Part, Task
 from firth.work.executors import Cluster
 
 TWO = Cluster("processes", workers=2)
-
-
-@pytest.fixture(autouse=True)
-def importable(monkeypatch):
-    """Workers import the functions of this module by its name."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    monkeypatch.setitem(sys.modules, "test_sweep_cluster", sys.modules[__name__])
-    monkeypatch.setattr(opened, "__module__", "test_sweep_cluster")
-
-
-def opened(folder: str, deadly: int = 0) -> SweepInputs:
-    """Skip-gram, and a task whose scores depend on the vectors; it kills the process at `deadly` dimensions."""
-
-    def values(model: Any) -> np.ndarray:
-        with (Path(folder) / "log").open("a") as log:
-            log.write(f"{model.method.dim} {os.getpid()}\n")
-        if model.method.dim == deadly:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return np.asarray(np.abs(model.vectors.matrix[:20]).sum(axis=1), dtype=np.float64)
-
-    part = Part(20, values)
-    method = firth.SkipGram(epochs=1, dim=10, min_count=1)
-    lines = Path(folder) / "text.txt"
-    run = Run(deterministic=True, threads=1, checkpoint_every=0)
-    return SweepInputs(method, firth.Corpus(lines), Task("sum", "a sum", part, part, "sum"), run)
 
 
 @pytest.fixture
