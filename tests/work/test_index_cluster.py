@@ -138,3 +138,12 @@ def test_an_unfinished_build_is_replaced(folder, monkeypatch):
     assert counts(build(folder, "replaced", *PROCESSES, "--metric", "dot"))["rows"] == 802
     assert not (folder / "replaced" / ".shards").exists()
     assert firth.Index.open(folder / "replaced").space.metric == "dot"
+
+
+def test_the_model_may_be_at_a_url(folder, bucket):
+    bucket.put_folder(folder / "model", "model")
+    data = (str(folder / "a.jsonl"), str(folder / "b.jsonl"))
+    words = ["index", "build", f"{bucket.url}/model", *data, "--key", "id", "--attributes", "year", "--json"]
+    result = CliRunner().invoke(cli, [*words, "-o", str(folder / "remote"), *map(str, PROCESSES)])
+    assert counts(result) == {"rows": 802, "unknown": 1, "zero_rows": 2}
+    assert content(folder / "remote") == content(folder / "alone")

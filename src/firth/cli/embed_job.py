@@ -18,8 +18,7 @@ from firth.cli.row_writers import writer
 from firth.core.embedding import EmbedsTexts
 from firth.core.errors import FirthError, FirthWarning
 from firth.core.processes import is_first_process, rank, world_size
-from firth.core.remote import AnyPath, as_path, is_url
-from firth.core.remote_folders import local_path
+from firth.core.remote import AnyPath, as_path
 from firth.core.report import Nothing
 from firth.core.text_embedder import keep_model, loaded_model
 from firth.data.corpus_parts import PieceReader, find_parts
@@ -114,7 +113,7 @@ def prepare(task: ShardTask, cluster: Cluster) -> Prepared:
     parts = find_parts(task.texts, folder, cluster, choose_report())
     settings = json_settings(task.settings, cluster)
     options = {name: value for name, value in settings.items() if name != "device"}
-    model = shards.model_fingerprint(local_path(task.path))
+    model = shards.model_fingerprint(task.path)
     identity = {
         "model": model,
         "data": parts.fingerprint,
@@ -139,9 +138,7 @@ def prepare(task: ShardTask, cluster: Cluster) -> Prepared:
         for number, each in enumerate(pieces)
         if number not in recorded.shards
     ]
-    # Workers fetch a model at a URL themselves.
-    model_files = [] if is_url(task.path) else shards.model_files(Path(model_path(task)))
-    inputs = [*model_files, *(file.path.absolute() for file in parts.files)]
+    inputs = [*shards.model_files(as_path(task.path).absolute()), *(file.path.absolute() for file in parts.files)]
     job = Job("embedding", "rows", embed_shard, common, missing, folder, inputs)
     return Prepared(job, recorded.shards, recorded.finished, resume_notes(job, recorded))
 

@@ -165,13 +165,17 @@ def check_folder(folder: AnyPath) -> None:
         )
 
 
-def model_files(path: Path) -> list[Path]:
-    """Return the files of a model, without its saved maps."""
+def model_files(path: AnyPath) -> list[Path]:
+    """Return the files of a model, without its saved maps. A model at a URL has none: workers fetch it themselves."""
+    if isinstance(path, RemotePath):
+        return []
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     return [file for file in files if path / MAPS not in file.parents]
 
 
-def model_fingerprint(path: Path) -> str:
+def model_fingerprint(path: str) -> str:
     """Return the hash of all files of a model, without its saved maps."""
-    hashes = [(file.name, fingerprint(file)["sha256"]) for file in model_files(path)]
+    from firth.core.remote_folders import local_path
+
+    hashes = [(file.name, fingerprint(file)["sha256"]) for file in model_files(local_path(path))]
     return hashlib.sha256(repr(hashes).encode()).hexdigest()

@@ -18,6 +18,7 @@ from firth.cli.common import choose_report
 from firth.cli.index.build import BATCH, Batch, attribute_columns
 from firth.cli.shards import model_files, model_fingerprint
 from firth.core.errors import FirthWarning
+from firth.core.remote import as_path
 from firth.core.storage import write_json
 from firth.core.text_embedder import loaded_model
 from firth.transformers.pooling import PoolsTokens
@@ -50,7 +51,7 @@ def fill_on(
             Shard(f"{number:05d}", {"number": first + number, "pieces": pieces}, sum(piece.rows for piece in pieces))
             for number, pieces in enumerate(parts.parts(SEGMENT_ROWS, skip=len(index)))
         ]
-        inputs = [*model_files(Path(common["model"])), *(file.path.absolute() for file in parts.files)]
+        inputs = [*model_files(as_path(common["model"])), *(file.path.absolute() for file in parts.files)]
         segments = folder / RECORDS / "segments"
         job = Job("indexing", "texts", write_shard, common, shards, segments, inputs)
         total = Counter[str]()
@@ -74,8 +75,8 @@ def shard_settings(
     """Return what all shards have in common."""
     on_gpus = bool(cluster.gpus_per_worker) and isinstance(index.model, PoolsTokens)
     return {
-        "model": str(Path(path).absolute()),
-        "fingerprint": model_fingerprint(Path(path)),
+        "model": str(as_path(path).absolute()),
+        "fingerprint": model_fingerprint(path),
         "settings": {**settings, "device": "cuda"} if on_gpus else dict(settings),
         "space": index.space.to_json(),
         "types": {name: type_text(types[name]) for name in texts.fields},
@@ -168,7 +169,7 @@ def fill_table_on(
             Shard(f"{number:05d}", {"shard": f"{number:05d}", "pieces": each}, sum(piece.rows for piece in each))
             for number, each in enumerate(pieces)
         ]
-        inputs = [*model_files(Path(common["model"])), *(file.path.absolute() for file in parts.files)]
+        inputs = [*model_files(as_path(common["model"])), *(file.path.absolute() for file in parts.files)]
         job = Job("indexing", "texts", write_rows, common, shards, folder / "rows", inputs)
         total = Counter[str]()
         for counts in run_job(job, cluster, report).values():
