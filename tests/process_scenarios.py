@@ -24,6 +24,7 @@ ODD: dict[str, dict[str, Any]] = {"whole": {}, "odd": {"batch_tokens": 17 * 16, 
 def leave() -> None:
     import torch.distributed as dist
 
+    dist.barrier()  # neither process closes its connections while the other one is still at work
     dist.destroy_process_group()
 
 

@@ -98,6 +98,7 @@ task = training(Run(deterministic=True, device="cpu"), epochs=1, held_out=0.0)
 task.go()
 if task.rank == 0:
     np.save({out!r}, answers(task))
+dist.barrier()  # neither process closes its connections while the other one is still at work
 dist.destroy_process_group()
 """
 
@@ -111,7 +112,7 @@ def test_two_processes_equal_one(tmp_path: Path):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(program)]
     path = os.pathsep.join(path for path in sys.path if path)
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == 0, done.stderr
     np.testing.assert_allclose(np.load(out), answers(alone), atol=2e-3)
 
 
