@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import http.client
 import json
+import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
@@ -79,6 +81,22 @@ class Asking(threading.Thread):
             except (OSError, http.client.HTTPException) as error:
                 self.lost.append(repr(error))
                 line = None
+
+
+def answers_until_stopped(process: subprocess.Popen[str], port: int, clients: int) -> int:
+    """Stop a server with SIGTERM under load, check that it answers all that it accepted, and count the answers."""
+    asking = [Asking(port, keep=number % 2 == 0) for number in range(clients)]
+    while min(len(each.answers) for each in asking) < 5:
+        time.sleep(0.01)
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    for each in asking:
+        each.join(100)
+        assert not each.is_alive()
+    assert process.wait(60) == 0
+    assert [each.lost for each in asking] == [[]] * clients
+    assert {answer for each in asking for answer in each.answers} == {(200, 2)}
+    return sum(len(each.answers) for each in asking)
 
 
 def run_alone(work: Coroutine[Any, Any, Any]) -> Any:

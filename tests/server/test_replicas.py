@@ -8,14 +8,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from serving import Asking, until
+from serving import answers_until_stopped, until
 
 import firth
 from firth.server.metrics import Metrics, merged
@@ -91,17 +90,7 @@ def test_replicas_share_an_address_and_are_replaced(started: tuple[subprocess.Po
 
 def test_all_replicas_answer_what_they_have_accepted(started: tuple[subprocess.Popen[str], int]) -> None:
     process, port = started
-    asking = [Asking(port, keep=number % 2 == 0) for number in range(6)]
-    while min(len(each.answers) for each in asking) < 5:
-        time.sleep(0.01)
-        assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
-    for each in asking:
-        each.join(100)
-        assert not each.is_alive()
-    assert process.wait(60) == 0
-    assert [each.lost for each in asking] == [[]] * 6
-    assert {answer for each in asking for answer in each.answers} == {(200, 2)}
+    answers_until_stopped(process, port, clients=6)
 
 
 def test_replicas_stop_with_their_supervisor(started: tuple[subprocess.Popen[str], int]) -> None:

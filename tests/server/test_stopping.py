@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from serving import Asking
+from serving import answers_until_stopped
 
 import firth
 
@@ -35,21 +35,11 @@ def started(places, tmp_path):
 
 def test_accepted_connections_are_answered_during_shutdown(started):
     process, port, log = started
-    asking = [Asking(port, keep=number % 2 == 0) for number in range(8)]
-    while min(len(each.answers) for each in asking) < 5:
-        time.sleep(0.01)
-        assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
-    for each in asking:
-        each.join(100)
-        assert not each.is_alive()
-    assert process.wait(30) == 0
-    assert [each.lost for each in asking] == [[]] * 8
-    assert {answer for each in asking for answer in each.answers} == {(200, 2)}
+    answers = answers_until_stopped(process, port, clients=8)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert [line["event"] for line in lines if line["event"] != "request"] == ["stopping", "stopped"]
     done = sum(line["event"] == "request" and line["status"] == 200 for line in lines)
-    assert done == sum(len(each.answers) for each in asking)
+    assert done == answers
 
 
 def test_health_reports_the_shutdown(started):

@@ -25,8 +25,8 @@ PROBE = 1 << 16  # bytes read at a time to find where a document ends
 PARAGRAPH = 2  # state of `paragraph_ends` within a paragraph, at the start of a line
 
 
-def shards_of(corpus: Corpus) -> list[Shard]:
-    """Return the shards of a corpus of files; their names sort in the order of the text."""
+def corpus_files(corpus: Corpus) -> list[FileSource]:
+    """Return the files of a corpus, or raise unsupported_cluster if it has texts in memory."""
     files = [source for source in corpus.sources if isinstance(source, FileSource)]
     if len(files) < len(corpus.sources):
         other = next(source for source in corpus.sources if not isinstance(source, FileSource))
@@ -36,6 +36,12 @@ def shards_of(corpus: Corpus) -> list[Shard]:
             "leave out cluster.",
             source=other.name or other.title,
         )
+    return files
+
+
+def shards_of(corpus: Corpus) -> list[Shard]:
+    """Return the shards of a corpus of files; their names sort in the order of the text."""
+    files = corpus_files(corpus)
     size = min(max(corpus.size // SHARDS, LEAST_BYTES), MOST_BYTES)
     shards: list[Shard] = []
     parts: list[tuple[int, str, int, int]] = []

@@ -7,7 +7,8 @@ from firth.studies.documents import Drawn, draw
 from firth.studies.groups import Groups, groups
 from firth.studies.page import write_report
 from firth.studies.space import Between
-from firth.studies.sweeping import Sweep, Trial, sweep
+from firth.studies.sweep_result import Sweep, Trial
+from firth.studies.sweeping import sweep
 from firth.studies.tasks import (
     Task,
     analogy_task,

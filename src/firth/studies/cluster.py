@@ -17,8 +17,8 @@ from firth.core.run import Run
 from firth.core.saved import load
 from firth.core.vectors import Matrix, Vectors
 from firth.data import cache
-from firth.data.corpus import Corpus, FileSource
-from firth.data.corpus_shards import corpus_settings, shard_corpus
+from firth.data.corpus import Corpus
+from firth.data.corpus_shards import corpus_files, corpus_settings, shard_corpus
 from firth.data.shard_jobs import run_cached
 from firth.studies.alignment import vectors_of
 from firth.studies.compared_models import ComparedModel, compared_model
@@ -102,15 +102,7 @@ def retrained(
     models: Sequence[ComparedModel], corpus: Corpus, trainings: int, seed: int, cluster: Cluster
 ) -> dict[str, list[Vectors]]:
     """Train the method of each model several times with different seeds, and return the vectors by its name."""
-    files = [source.path for source in corpus.sources if isinstance(source, FileSource)]
-    if len(files) < len(corpus.sources):
-        other = next(source for source in corpus.sources if not isinstance(source, FileSource))
-        raise FirthError(
-            "unsupported_cluster",
-            "Workers of a cluster read files, but {source} is in the memory of this process. Write it to a file, or "
-            "leave out cluster.",
-            source=other.name or other.title,
-        )
+    files = [file.path for file in corpus_files(corpus)]
     parts = [(number, str(path.absolute()), 0, 0) for number, path in enumerate(files)]
     common = {"corpus": corpus_settings(corpus), "parts": parts, "directory": str(Path.cwd())}
     tasks = [(each, turn) for each in models for turn in range(trainings)]

@@ -23,7 +23,6 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +33,6 @@ from firth.core.errors import FirthError
 from firth.core.functions import tokenizer_function
 from firth.core.method import Method, check_cluster
 from firth.core.model import Model
-from firth.core.notebook import html_lines, html_table
 from firth.core.processes import refuse_processes
 from firth.core.remote import AnyPath
 from firth.core.report import Nothing, Report
@@ -42,21 +40,19 @@ from firth.core.run import Run
 from firth.core.saved import load
 from firth.core.storage import check_writable, new_file, put_in_place, read_json, remove, saying_where, write_json
 from firth.core.train import LOCK, finished_identity, identity_of, lock, train, unfinished_identity
-from firth.evaluate.layout import text_table
-from firth.studies.comparison import Measure, make_measure
+from firth.studies.comparison import make_measure
 from firth.studies.space import Between, SearchSpace, Space, next_options, search_space, with_options
+from firth.studies.sweep_result import BEST, BEST_OPTIONS, DEFAULT_OPTIONS, Sweep, Trial, best_of
 from firth.studies.tasks import Task
 from firth.work.executors import Cluster, Executor, executor
 from firth.work.job import Job, Shard, check_machines, rebuilt
 from firth.work.worker import RECORDS, enter, tell
 
-RECORD, TRIAL, TRIALS, BEST = "sweep.json", "trial", "trials", "best"
+RECORD, TRIAL, TRIALS = "sweep.json", "trial", "trials"
 PARTIAL = re.compile(rf"\.({RECORD}|{TRIAL}|{BEST})-")  # partial files of a process that was killed while writing
 OUT_OF_TIME = "out of time"
 ALL_TRIED = "Every combination was tried"
 MAX_FAILURES = 5  # a sweep ends when this many first trials have all failed
-BEST_OPTIONS, DEFAULT_OPTIONS = "best", "default"  # names of the two models that are compared on the test part
-SHOWN = 25  # trials in the printed table
 LOST_TRIAL = ("worker_died", "out_of_memory")  # codes of a trial that fails alone; other errors end the sweep
 LOCKED_SECONDS = 60.0  # in which a worker that lost its driver leaves the folder of its trial
 PathLike = str | os.PathLike[str]
@@ -78,103 +74,6 @@ class Opener(NamedTuple):
     function: Callable[..., SweepInputs]
     arguments: Mapping[str, Any]
     files: Sequence[AnyPath] = ()
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One trial. `options` are those that differ from the method as given; `score` is that on the dev part."""
-
-    number: int
-    options: Mapping[str, Any]
-    score: float | None
-    seconds: float
-    problem: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the trial as JSON values."""
-        return {**vars(self), "options": dict(self.options)}
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """The trials of a sweep, and the scores of the best model on the test part, which was not used for selection."""
-
-    folder: Path
-    method: str
-    task: str
-    what: str
-    trials: tuple[Trial, ...]
-    budget: float
-    ended: str
-    test: Measure
-    tokenizer: Any = None  # the function that the method splits text by, if it is one
-
-    @property
-    def best(self) -> Trial:
-        """The trial with the highest dev score."""
-        return best_of(self.trials)
-
-    @property
-    def model(self) -> Model:
-        """The model of the best trial, loaded from the folder."""
-        return load(self.folder / BEST, tokenizer=self.tokenizer)
-
-    @property
-    def seconds(self) -> float:
-        """The time spent on all trials."""
-        return sum(trial.seconds for trial in self.trials)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as JSON values."""
-        return {
-            "folder": str(self.folder),
-            "model": str(self.folder / BEST),
-            "method": self.method,
-            "task": self.task,
-            "what": self.what,
-            "best": self.best.to_json(),
-            "test": {name: score.to_json() for name, score in self.test.scores.items()},
-            "distinguishable": len(self.test.scores) > 1 and not self.test.indistinguishable,
-            "trials": [trial.to_json() for trial in self.trials],
-            "budget": self.budget,
-            "seconds": self.seconds,
-            "ended": self.ended,
-        }
-
-    def table(self) -> tuple[list[str], list[list[str]], list[int]]:
-        """Return header, rows and columns of numbers: the best trial first, failed ones last."""
-        names = list(dict.fromkeys(name for trial in self.trials for name in trial.options))
-        ranked = sorted(self.trials, key=lambda trial: (-rank(trial), trial.number))
-        rows = []
-        for trial in ranked[:SHOWN]:
-            options = [value_text(trial.options.get(name, "·")) for name in names]
-            rows.append([str(trial.number), *options, score_text(trial), f"{trial.seconds:.1f}"])
-        return ["trial", *names, "score", "seconds"], rows, list(range(len(names) + 3))
-
-    def lines(self) -> list[str]:
-        """Return the lines below the table."""
-        rest = len(self.trials) - SHOWN
-        more = [f"and {rest:,} more with no better score"] if rest > 0 else []
-        scores = self.test.scores
-        result = f"On {self.test.items:,} held-out test items: {BEST_OPTIONS} {scores[BEST_OPTIONS]}"
-        if DEFAULT_OPTIONS in scores:
-            difference = "not distinguishable" if self.test.indistinguishable else "distinguishable"
-            result += f", {DEFAULT_OPTIONS} {scores[DEFAULT_OPTIONS]} ({difference}, paired bootstrap, 95 %)"
-        result += f". {self.task}: {self.what}."
-        return [
-            *more,
-            f"· means the option as given. {self.ended}.",
-            result,
-            f"Best model: {self.folder / BEST}",
-        ]
-
-    def __str__(self) -> str:
-        return "\n".join([text_table(*self.table()), "", *self.lines()])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html_table(*self.table()) + html_lines(*self.lines())
 
 
 def sweep(
@@ -605,24 +504,3 @@ def space_identity(values: tuple[Any, ...] | Between) -> Any:
 def full_options(method: Method, trial: Trial) -> dict[str, Any]:
     """Return all options of a trial's method as they are stored in a model's identity."""
     return dict(json.loads(json.dumps({**method.options(), **trial.options})))
-
-
-def best_of(trials: Any) -> Trial:
-    """Return the trial with the highest score; of ties the first."""
-    best: Trial = max(trials, key=lambda trial: (rank(trial), -trial.number))
-    return best
-
-
-def rank(trial: Trial) -> float:
-    """Return the score of a trial, −∞ for a failed one."""
-    return -math.inf if trial.score is None else trial.score
-
-
-def score_text(trial: Trial) -> str:
-    """Format the score of a trial, or the reason why it failed."""
-    return trial.problem if trial.score is None else f"{trial.score:.4f}"
-
-
-def value_text(value: Any) -> str:
-    """Format the value of an option."""
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -177,6 +177,19 @@ def stream_text(
         yield rest
 
 
+def checked_token_ids(tokens: Sequence[int], vocabulary_size: int) -> Sequence[int]:
+    """Return the token ids, or raise unknown_token."""
+    invalid = [id for id in tokens if not 0 <= id < vocabulary_size]
+    if invalid:
+        raise FirthError(
+            "unknown_token",
+            "Token ids must be from 0 to {limit:,}; got {got}.",
+            limit=vocabulary_size - 1,
+            got=invalid[0],
+        )
+    return tokens
+
+
 def generated_token(
     tokenizer: SubwordTokenizer, token: int, logits: Tensor, sampling: Sampling, k: int
 ) -> GeneratedToken:

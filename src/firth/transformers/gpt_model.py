@@ -40,6 +40,7 @@ from firth.transformers.families.gpt2 import GPT2
 from firth.transformers.generation import (
     Engine,
     Sampling,
+    checked_token_ids,
     engine_of,
     generate_ids,
     generate_with_logits,
@@ -259,7 +260,7 @@ class GPTModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
 
         Settings are temperature, top_k, top_p and seed. Generation stops early at the end token.
         """
-        ids, sampling = [*self.ids(prompt), *self.check_token_ids(generated)], Sampling(**settings)
+        ids, sampling = [*self.ids(prompt), *checked_token_ids(generated, len(self.tokenizer))], Sampling(**settings)
         if tokens < 1 or k < 1:
             raise FirthError(
                 "invalid_value", "tokens and k must be at least 1; got tokens={tokens} and k={k}.", tokens=tokens, k=k
@@ -284,7 +285,7 @@ class GPTModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
     def token_probabilities(self, prompt: str, tokens: Sequence[int]) -> list[Candidate]:
         """Return the tokens after `prompt` with the probability of each, given the ones before it."""
         prompt_ids, vocabulary_size = self.ids(prompt), len(self.tokenizer)
-        ids = [*prompt_ids, *self.check_token_ids(tokens)]
+        ids = [*prompt_ids, *checked_token_ids(tokens, vocabulary_size)]
         if len(ids) > self.size.max_positions:
             raise FirthError(
                 "text_too_long",
@@ -300,18 +301,6 @@ class GPTModel(TakesAdapters, TracesAttention, ContextualModel, EmbedsTexts):
         probabilities = torch.softmax(logits.float(), dim=-1)[range(len(tokens)), list(tokens)].tolist()
         texts = [self.tokenizer.decode([id], special=True) for id in tokens]
         return [Candidate(*each) for each in zip(tokens, texts, probabilities, probabilities, strict=True)]
-
-    def check_token_ids(self, tokens: Sequence[int]) -> Sequence[int]:
-        """Return the token ids, or raise unknown_token."""
-        invalid = [id for id in tokens if not 0 <= id < len(self.tokenizer)]
-        if invalid:
-            raise FirthError(
-                "unknown_token",
-                "Token ids must be from 0 to {limit:,}; got {got}.",
-                limit=len(self.tokenizer) - 1,
-                got=invalid[0],
-            )
-        return tokens
 
     # ---- perplexity and vectors ----
 

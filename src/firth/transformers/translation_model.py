@@ -36,7 +36,7 @@ from firth.transformers.families import ENCODER_DECODERS
 from firth.transformers.families.encoder_decoders import check_classes, read_encoder_decoder, write_encoder_decoder
 from firth.transformers.families.family import Config, Family
 from firth.transformers.families.weights import check_vocabulary as check_rows
-from firth.transformers.generation import Sampling, generated_token
+from firth.transformers.generation import Sampling, checked_token_ids, generated_token
 from firth.transformers.huggingface_folder import network_folder, read_weights
 
 PAD, BEGIN, END, _ = range(4)  # ids of the special tokens
@@ -421,14 +421,7 @@ class Translator(TracesAttention, EmbedsTexts):
 
     def stepping(self, source: str, generated: Sequence[int], tokens: int) -> Callable[[int], Tensor]:
         """Return a function from a token to the logits of the one after it, for a source; it is called in order."""
-        invalid = [id for id in generated if not 0 <= id < len(self.tokenizer)]
-        if invalid:
-            raise FirthError(
-                "unknown_token",
-                "Token ids must be from 0 to {limit:,}; got {got}.",
-                limit=len(self.tokenizer) - 1,
-                got=invalid[0],
-            )
+        checked_token_ids(generated, len(self.tokenizer))
         longest = self.method.context_length
         if len(generated) + tokens > longest:
             raise FirthError(
